@@ -1,0 +1,41 @@
+# Everything a person types. Each target sets up what it needs in .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/fediac/native/src/*.[ch])
+
+.PHONY: help venv demo test lint format bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+venv: $(STAMP)  ## create .venv and install everything into it
+
+$(STAMP): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP)  ## aggregate 20 updates of ResNet-18's size with every algorithm
+	$(BIN)/fediac demo
+
+test: $(STAMP)  ## run all tests
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/wire/*,*/fediac/transports/*' --fail-under=95 --format=total
+
+lint: $(STAMP)  ## check style, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## measure kernels and whole rounds against a memcpy
+	$(BIN)/fediac bench
+
+clean:  ## remove everything that was built
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out, on NumPy and PyTorch alike: the readable truth."""

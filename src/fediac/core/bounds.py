@@ -1,0 +1,288 @@
+"""Before the rounds: what the paper's theory predicts, as functions (Sec. IV-B, IV-C).
+
+Magnitudes are taken to follow |U{l}| = φ·l^α over the ranks l = 1..dim (Definition 1).
+Every prediction is then a sum over ranks. Sums have millions of terms or more, so the
+first ranks are added as they are and the rest, where the terms hardly change from one
+rank to the next, by Gauss-Legendre quadrature; `_rank_weights` says how well.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from fediac.core.quantize import level_limit
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MAX_BITS = 64
+"""Widths beyond this are refused as typing errors; no switch adds wider integers."""
+
+_N_HEAD = 1 << 16
+_N_NODES = 16
+_MAX_PER_OCTAVE = 1000  # reached from a million clients on; some digits go then
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The numbers that decide which ranks are agreed on.
+
+    Attributes:
+        dim: d, entries in an update.
+        n_clients: N.
+        n_votes: k, votes of one client.
+        threshold: a, votes an entry needs.
+        alpha: α < 0, the decay of magnitudes over ranks.
+    """
+
+    dim: int
+    n_clients: int
+    n_votes: int
+    threshold: int
+    alpha: float
+
+    def __post_init__(self) -> None:
+        _check_count("dim", self.dim)
+        _check_count("n_clients", self.n_clients)
+        if not 1 <= self.n_votes <= self.dim:
+            raise ValueError(
+                f"n_votes must be in 1..{self.dim} (dim), got {self.n_votes}"
+            )
+        if not 1 <= self.threshold <= self.n_clients:
+            raise ValueError(
+                f"threshold must be in 1..{self.n_clients} (n_clients), "
+                f"got {self.threshold}"
+            )
+        if not -math.inf < self.alpha < 0:
+            raise ValueError(f"alpha must be finite and below 0, got {self.alpha}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The four sums over ranks that the predictions are made of.
+
+    Attributes:
+        mass: Σ l^α.
+        energy: Σ l^{2α}.
+        chosen: Σ r_l, the expected number of entries agreed on.
+        chosen_energy: Σ r_l·l^{2α}.
+    """
+
+    mass: float
+    energy: float
+    chosen: float
+    chosen_energy: float
+
+
+@lru_cache(maxsize=256)
+def rank_sums(setting: Setting) -> Sums:
+    """Return the sums over all ranks, to about ten digits, in milliseconds."""
+    # The share of clients that vote for a rank spreads by about 1/sqrt(N) around its
+    # mean, so r rises over as much of log q, and |alpha| times as fast in log l.
+    n_per_octave = math.ceil(1.0 + abs(setting.alpha) * math.sqrt(setting.n_clients))
+    ranks, weights = _rank_weights(setting.dim, min(n_per_octave, _MAX_PER_OCTAVE))
+    magnitudes = ranks**setting.alpha
+    squares = magnitudes * magnitudes
+    mass: float = np.sum(weights * magnitudes)
+    chosen = weights * _consensus(magnitudes / mass, setting)
+    return Sums(
+        mass=float(mass),
+        energy=float(np.sum(weights * squares)),
+        chosen=float(np.sum(chosen)),
+        chosen_energy=float(np.sum(chosen * squares)),
+    )
+
+
+def vote_probability(ranks: Floats, setting: Setting) -> Floats:
+    """Return q_l = 1 − (1 − p_l)^k, p_l = l^α / Σl'^α, for each rank (eq. 2 and 3)."""
+    return _votes(ranks**setting.alpha / rank_sums(setting).mass, setting)
+
+
+def consensus_probability(ranks: Floats, setting: Setting) -> Floats:
+    """Return r_l = P[Binomial(N, q_l) ≥ a], that a rank is agreed on (eq. 4)."""
+    return _consensus(ranks**setting.alpha / rank_sums(setting).mass, setting)
+
+
+def expected_chosen(setting: Setting) -> float:
+    """Return Σ r_l, how many entries the clients agree on, on average (Sec. IV-B)."""
+    return rank_sums(setting).chosen
+
+
+def gamma(setting: Setting, *, phi: float, peak: float, bits: int) -> float:
+    """Return the relative squared error of one compression (eq. 5).
+
+    What is not chosen is lost for the round, and each chosen entry is off by a variance
+    of at most 1/(4f²) after rounding. Training converges when this is below 1.
+
+    Args:
+        setting: Who votes for how much.
+        phi: φ, the magnitude of rank 1 by the fit.
+        peak: m, the largest magnitude there is; with φ it decides the resolution.
+        bits: b, the register width.
+    """
+    _check_positive("phi", phi)
+    _check_positive("peak", peak)
+    if bits > MAX_BITS:
+        raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}")
+    level_limit(bits=bits, n_clients=setting.n_clients)
+    sums = rank_sums(setting)
+    n_clients = setting.n_clients
+    # 1 / (f·φ); peak / phi first, since each alone may be near the ends of floats.
+    step = n_clients * (peak / phi) / (2.0 ** (bits - 1) - n_clients)
+    rounding = sums.chosen * (step * step) / 4.0
+    return 1.0 - (sums.chosen_energy - rounding) / sums.energy
+
+
+def min_bits(setting: Setting, *, phi: float, peak: float) -> float:
+    """Return the real number that ``bits`` must exceed for γ < 1 (eq. 6).
+
+    Infinity when the threshold lets nothing through: then no width helps.
+    """
+    _check_positive("phi", phi)
+    _check_positive("peak", peak)
+    sums = rank_sums(setting)
+    if sums.chosen_energy == 0.0:
+        return math.inf
+    spread = math.sqrt(sums.chosen / sums.chosen_energy)
+    n_clients = setting.n_clients
+    return math.log2(n_clients * (peak / phi) * spread / 2.0 + n_clients) + 1.0
+
+
+def smallest_bits(setting: Setting, *, phi: float, peak: float) -> int:
+    """Return the smallest integer above `min_bits`; a floor, seldom the best choice."""
+    bound = min_bits(setting, phi=phi, peak=peak)
+    if bound == math.inf:
+        raise ValueError(
+            f"threshold {setting.threshold} lets no entry through with "
+            f"{setting.n_votes} votes a client; lower it"
+        )
+    # Rounding in the bound must not cost the room that level_limit asks for.
+    return max(math.floor(bound) + 1, setting.n_clients.bit_length() + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The constants of the convergence theorem's assumptions (Sec. IV-C).
+
+    Attributes:
+        local_steps: E, local iterations a round.
+        smoothness: L of every client's loss.
+        gradient_bound: G; squared, it bounds the mean squared norm of gradients.
+        noise: σ; squared, it bounds the variance of stochastic gradients.
+        heterogeneity: Γ; squared, it bounds how far local gradients are from global.
+        start_gap: F(w₁) − F*, how much loss there is to lose.
+        rate_shift: q in the learning rate 1/√(t + q) of round t.
+    """
+
+    local_steps: int
+    smoothness: float
+    gradient_bound: float
+    noise: float
+    heterogeneity: float
+    start_gap: float
+    rate_shift: float
+
+    def __post_init__(self) -> None:
+        _check_count("local_steps", self.local_steps)
+        _check_positive("smoothness", self.smoothness)
+        _check_positive("rate_shift", self.rate_shift)
+        for name in ("gradient_bound", "noise", "heterogeneity", "start_gap"):
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf:
+                raise ValueError(f"{name} must be finite and at least 0, got {value}")
+        least = 30.0 * (self.local_steps * self.smoothness) ** 2 - 1.0
+        if self.rate_shift <= least:
+            raise ValueError(
+                "rate_shift must be above 30 * (local_steps * smoothness)**2 - 1 = "
+                f"{least:g}, got {self.rate_shift}"
+            )
+
+
+def convergence_bound(training: Training, *, n_rounds: int, gamma: float) -> float:
+    """Return Theorem 1's bound on the expected squared gradient norm after T rounds.
+
+    The theorem's c depends on the round through the learning rate; its smallest value,
+    that of round 1, is used for all.
+    """
+    _check_count("n_rounds", n_rounds)
+    if not 0.0 < gamma < 1.0:
+        raise ValueError(f"gamma must be between 0 and 1, got {gamma}")
+    steps, smooth = training.local_steps, training.smoothness
+    moved = (steps * training.gradient_bound) ** 2
+    first_rate_squared = 1.0 / (1.0 + training.rate_shift)
+    c = 0.5 - 15.0 * (steps * smooth) ** 2 * first_rate_squared
+    drift = training.noise**2 + 6.0 * steps * training.heterogeneity**2
+    delta = (smooth + 1.0) / 2.0 * moved + 2.5 * (steps * smooth) ** 2 * drift
+    unsent = gamma / (1.0 - math.sqrt(gamma)) ** 2
+    optimisation = (training.start_gap + delta) / steps
+    compression = smooth**2 * moved / steps * unsent / 2.0
+    return (optimisation + compression) / (c * math.sqrt(n_rounds))
+
+
+def register_fills(
+    dim: int, *, value_bytes: int = 4, register_bytes: int = 10**6
+) -> int:
+    """Return how often a switch fills its registers in one dense round (Sec. I)."""
+    _check_count("dim", dim)
+    _check_count("value_bytes", value_bytes)
+    if register_bytes < value_bytes:
+        raise ValueError(
+            f"register_bytes must hold a value of {value_bytes} bytes, "
+            f"got {register_bytes}"
+        )
+    return -(-dim // (register_bytes // value_bytes))
+
+
+def _votes(shares: Floats, setting: Setting) -> Floats:
+    # A share of 1 (dim = 1, or a steep law) has log1p(-1) = -inf, and q = 1.
+    with np.errstate(divide="ignore"):
+        probability: Floats = -np.expm1(setting.n_votes * np.log1p(-shares))
+    return probability
+
+
+def _consensus(shares: Floats, setting: Setting) -> Floats:
+    n_clients, threshold = setting.n_clients, setting.threshold
+    probability: Floats = betainc(
+        threshold, n_clients - threshold + 1, _votes(shares, setting)
+    )
+    return probability
+
+
+@lru_cache(maxsize=16)
+def _rank_weights(dim: int, n_per_octave: int) -> tuple[Floats, Floats]:
+    """Return ranks and weights such that Σ w·g(l) stands for the sum of g over 1..dim.
+
+    The first 2^16 ranks have weight 1. A later term g(l) is the integral of g from
+    l − ½ to l + ½, but for g''/24 (the midpoint rule read backwards). Together these
+    are g'/24 at 2^16: for g = l^s at most |s|/(24·2^32) of the sum. The integral, in
+    log l, is cut into panels of 16 Gauss-Legendre nodes each.
+    """
+    n_head = min(dim, _N_HEAD)
+    head = np.arange(1.0, n_head + 1.0)
+    if dim == n_head:
+        return head, np.ones(n_head)
+    start, stop = math.log(n_head + 0.5), math.log(dim + 0.5)
+    n_panels = math.ceil((stop - start) / math.log(2.0) * n_per_octave)
+    edges = np.linspace(start, stop, n_panels + 1)
+    middles, half = (edges[1:] + edges[:-1]) / 2.0, (stop - start) / n_panels / 2.0
+    nodes, node_weights = np.polynomial.legendre.leggauss(_N_NODES)
+    tail = np.exp(middles[:, None] + half * nodes[None, :])
+    weights = tail * (half * node_weights[None, :])
+    return (
+        np.concatenate([head, tail.ravel()]),
+        np.concatenate([np.ones(n_head), weights.ravel()]),
+    )
+
+
+def _check_count(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be finite and above 0, got {value}")

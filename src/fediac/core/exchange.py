@@ -1,0 +1,217 @@
+"""What clients may ask of a switch together, and what comes back.
+
+An exchange is one question that all clients of a round ask at the same point. A
+compressor yields exchanges and gets answers; how they travel is a transport's business.
+An answer is one object shared by all clients, so nothing in it may be changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fediac.core.types import Indices, Levels, Packed, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Phase 1 of FediAC: count votes, keep entries with enough of them.
+
+    Attributes:
+        votes: One packed bit an entry.
+        dim: Entries in the update.
+        threshold: Votes an entry needs.
+        peak: This client's largest magnitude; the largest of all comes back.
+        bits: The lane width this client asks for; the widest comes back.
+        phase: What the ledger calls this exchange.
+    """
+
+    votes: Packed
+    dim: int
+    threshold: int
+    peak: float
+    bits: int
+    phase: str = "votes"
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """Agree on the largest of all clients' peaks."""
+
+    peak: float
+    phase: str = "peak"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Add levels that stand in the same order on every client.
+
+    Attributes:
+        lanes: Levels + limit, packed.
+        n_levels: How many.
+        bits: Width of a lane.
+        limit: Largest magnitude of a level; equal on all clients.
+        phase: What the ledger calls this exchange.
+    """
+
+    lanes: Packed
+    n_levels: int
+    bits: int
+    limit: int
+    phase: str = "levels"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSum:
+    """Add numbered blocks of 32-bit levels; a block a client does not have is zero.
+
+    Attributes:
+        blocks: Numbers of this client's blocks, ascending.
+        levels: int32, one row of ``block_length`` levels for each block.
+        phase: What the ledger calls this exchange.
+    """
+
+    blocks: Indices
+    levels: Levels
+    phase: str = "blocks"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSum:
+    """Add (index, level) pairs in registers that the index addresses.
+
+    Attributes:
+        indices: Addresses in ``0..size-1``, ascending.
+        levels: int32, one for each address.
+        size: Registers needed: one a possible address.
+        phase: What the ledger calls this exchange.
+    """
+
+    indices: Indices
+    levels: Levels
+    size: int
+    phase: str = "indexed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSum:
+    """Add floats at the far server, past the switch.
+
+    Attributes:
+        values: The floats.
+        indices: Their entry numbers, ascending; None when all entries are sent.
+        phase: What the ledger calls this exchange.
+    """
+
+    values: Update
+    indices: Indices | None = None
+    phase: str = "server"
+
+
+Exchange: TypeAlias = Tally | Max | Sum | BlockSum | IndexedSum | ServerSum
+
+
+@dataclass(frozen=True, slots=True)
+class Contributors:
+    """Who was counted in an answer: everybody, or for some packets only some.
+
+    Attributes:
+        members: Bit ``i`` is set when client ``i`` took part.
+        partial: Packet number -> bitmap, for packets that closed without some member.
+        entries_per_packet: How many entries of the answer one packet holds.
+    """
+
+    members: int
+    partial: Mapping[int, int] = field(default_factory=dict)
+    entries_per_packet: int = 0
+
+    @property
+    def count(self) -> int:
+        """Members counted wherever ``partial`` says nothing else."""
+        return self.members.bit_count()
+
+    def missed(self, client: int, n_entries: int) -> list[tuple[int, int]]:
+        """Return the ``(start, stop)`` ranges of entries that left ``client`` out."""
+        length = self.entries_per_packet
+        return [
+            (packet * length, min((packet + 1) * length, n_entries))
+            for packet, members in sorted(self.partial.items())
+            if not members >> client & 1
+        ]
+
+    def ranges(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """Return pieces ``(start, stop, count)`` that cover the range in order."""
+        length = self.entries_per_packet
+        pieces, place = [], start
+        for packet, members in sorted(self.partial.items()):
+            first = max(packet * length, start)
+            last = min((packet + 1) * length, stop)
+            if first >= last:
+                continue
+            if place < first:
+                pieces.append((place, first, self.count))
+            pieces.append((first, last, members.bit_count()))
+            place = last
+        if place < stop:
+            pieces.append((place, stop, self.count))
+        return pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """Answer to `Tally`: the gia, and what clients agreed on along with it."""
+
+    gia: Packed
+    peak: float
+    bits: int
+    contributors: Contributors
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Answer to `Max`."""
+
+    peak: float
+    contributors: Contributors
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Answer to `Sum`: lanes of totals; each holds count · limit too much."""
+
+    lanes: Packed
+    n_levels: int
+    bits: int
+    limit: int
+    contributors: Contributors
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTotals:
+    """Answer to `BlockSum`: every block that any client had, int32 totals."""
+
+    blocks: Indices
+    totals: Levels
+    contributors: Contributors
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTotals:
+    """Answer to `IndexedSum`: every address that any client used, int32 totals."""
+
+    indices: Indices
+    totals: Levels
+    contributors: Contributors
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTotals:
+    """Answer to `ServerSum`: the mean over clients, of all entries or of the union."""
+
+    values: Update
+    indices: Indices | None
+    contributors: Contributors
+
+
+Answer: TypeAlias = (
+    Consensus | Peak | Totals | BlockTotals | IndexedTotals | ServerTotals
+)

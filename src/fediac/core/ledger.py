@@ -1,0 +1,184 @@
+"""Who sent what to whom, in which phase: the bill of a round.
+
+A row says how many items of how many bits one client sent or got. Packets and bytes
+depend on who counts, so a `View` makes them: `PAYLOAD` counts as the paper does, the
+wire view (in ``fediac.transports``) counts every byte of real packets.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fediac.core.types import Indices
+
+Direction = Literal["up", "down"]
+Destination = Literal["switch", "server"]
+
+MIB = 2.0**20
+"""Bytes in what the paper calls a MB."""
+
+
+def fill_payload(bits: int, payload_bytes: int) -> int:
+    """Return how many items of ``bits`` bits fit a payload, none straddling packets."""
+    return 8 * payload_bytes // bits
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A way to turn items into packets and bytes.
+
+    Attributes:
+        payload_bytes: Room for items in a packet.
+        header_bytes: Everything else in a packet.
+        items_per_packet: (bits, payload_bytes) -> items that fill a packet.
+    """
+
+    name: str
+    payload_bytes: int
+    header_bytes: int
+    items_per_packet: Callable[[int, int], int] = fill_payload
+
+
+PAYLOAD = View("payload", payload_bytes=1500, header_bytes=0)
+"""The paper's view: 1,500 payload bytes a packet and no headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one client sent (``up``) or got (``down``) in one exchange.
+
+    Attributes:
+        kind: The exchange's type in lower case: tally, max, sum, blocksum,
+            indexedsum, serversum. With the packet number it tells the simulator
+            which packets a result waits for.
+        n_items: Votes, levels, pairs or floats. Peak, width and contributors are
+            header, so an exchange of peaks has no items, but still a packet.
+        blocks: A block sum's block numbers: one packet each.
+        n_bare: Packets beside these that hold nothing but a header.
+        n_retransmitted: Packets sent again.
+        step: The exchanges of a round in order; those with one number travel
+            together, and the next ones start when all of their answers are there.
+    """
+
+    round_number: int
+    client: int
+    phase: str
+    kind: str
+    direction: Direction
+    destination: Destination
+    n_items: int
+    bits_per_item: int
+    blocks: Indices | None = None
+    n_bare: int = 0
+    n_retransmitted: int = 0
+    step: int = 0
+
+    def n_packets(self, view: View) -> int:
+        """Return the packets of this row, retransmissions included."""
+        if self.blocks is not None:
+            n_packets = len(self.blocks)
+        else:
+            per_packet = view.items_per_packet(self.bits_per_item, view.payload_bytes)
+            n_packets = max(1, -(-self.n_items // per_packet))
+        return n_packets + self.n_bare + self.n_retransmitted
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A sum over rows of the ledger.
+
+    Attributes:
+        payload_bits: Items times their bits: no padding, no headers.
+        body_bytes: The same in whole bytes, each row's last one filled up.
+    """
+
+    payload_bits: int = 0
+    body_bytes: int = 0
+    header_bytes: int = 0
+    n_packets: int = 0
+
+    @property
+    def payload_mib(self) -> float:
+        """Payload in MiB, the paper's unit."""
+        return self.payload_bits / 8 / MIB
+
+    @property
+    def n_bytes(self) -> int:
+        """Everything that is sent, in bytes."""
+        return self.body_bytes + self.header_bytes
+
+    @property
+    def mib(self) -> float:
+        """Everything that is sent, in MiB."""
+        return self.n_bytes / MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Rows of one round or of many, in the order they happened."""
+
+    rows: tuple[Row, ...] = field(default=())
+
+    def __add__(self, other: "Ledger") -> "Ledger":
+        return Ledger(self.rows + other.rows)
+
+    def select(
+        self,
+        *,
+        direction: Direction | None = None,
+        phase: str | None = None,
+        destination: Destination | None = None,
+        client: int | None = None,
+    ) -> "Ledger":
+        """Return the rows with the given direction, phase, destination and client."""
+        wanted = {
+            "direction": direction,
+            "phase": phase,
+            "destination": destination,
+            "client": client,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return Ledger(
+            tuple(
+                row
+                for row in self.rows
+                if all(getattr(row, name) == value for name, value in given.items())
+            )
+        )
+
+    def traffic(self, view: View = PAYLOAD, *, is_multicast: bool = False) -> Traffic:
+        """Return the packets and bytes of all rows.
+
+        Args:
+            view: How items become packets.
+            is_multicast: Count a download that all clients get once, not once each.
+        """
+        rows = _once_per_download(self.rows) if is_multicast else self.rows
+        payload_bits = body_bytes = header_bytes = n_packets = 0
+        for row in rows:
+            packets = row.n_packets(view)
+            n_packets += packets
+            header_bytes += packets * view.header_bytes
+            bits = row.n_items * row.bits_per_item
+            bits += 8 * view.payload_bytes * row.n_retransmitted
+            payload_bits += bits
+            body_bytes += -(-bits // 8)
+        return Traffic(payload_bits, body_bytes, header_bytes, n_packets)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases that occur, in their first order."""
+        return tuple(dict.fromkeys(row.phase for row in self.rows))
+
+
+def _once_per_download(rows: Iterable[Row]) -> list[Row]:
+    seen: set[tuple[int, str]] = set()
+    kept = []
+    for row in rows:
+        key = (row.round_number, row.phase)
+        if row.direction == "down":
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(row)
+    return kept

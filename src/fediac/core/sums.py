@@ -1,0 +1,33 @@
+"""A float64 sum in one fixed order of additions: the same bits anywhere.
+
+The order is a tree: values stand in zero-padded blocks of 4,096, each block is folded
+in half until one value is left, and the block sums are summed the same way. Every
+step is an elementwise addition, which NumPy, C, PyTorch and CUDA round alike.
+"""
+
+from array_api_compat import array_namespace, device
+
+from fediac.core.types import Array
+
+BLOCK = 4096
+
+
+def block_sums(values: Array) -> Array:
+    """Return the sum of each zero-padded block of 4,096 float64 values."""
+    xp = array_namespace(values)
+    n_missing = -values.shape[0] % BLOCK
+    if n_missing:
+        padding = xp.zeros(n_missing, dtype=values.dtype, device=device(values))
+        values = xp.concat([values, padding])
+    folded = xp.reshape(values, (-1, BLOCK))
+    while folded.shape[1] > 1:
+        half = folded.shape[1] // 2
+        folded = folded[:, :half] + folded[:, half:]
+    return folded[:, 0]
+
+
+def tree_sum(values: Array) -> float:
+    """Return the sum of float64 ``values`` in the order this module describes."""
+    while values.shape[0] > 1:
+        values = block_sums(values)
+    return float(values[0]) if values.shape[0] else 0.0

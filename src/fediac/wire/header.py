@@ -1,0 +1,90 @@
+"""The packet header: magic, version, field widths. The only home of wire constants.
+
+A packet is 32 header bytes and up to 1,440 payload bytes; with UDP and IP in front it
+is 1,500 bytes long, and 1,440 is a multiple of every common lane width. All fields are
+little-endian unsigned integers.
+"""
+
+import struct
+from enum import IntEnum, IntFlag
+from math import gcd
+
+import numpy as np
+
+MAGIC = 0xFED1
+VERSION = 1
+IP_UDP_BYTES = 28
+HEADER_BYTES = 32
+PAYLOAD_BYTES = 1440
+MAX_CLIENTS = 1024
+EVERYONE = 0xFFFF
+"""The client field of an answer that goes to all clients."""
+
+END = 0xFFFFFFFF
+"""The next block's number when no block follows."""
+
+
+class Kind(IntEnum):
+    """What the packet asks of the switch; one for each exchange it serves."""
+
+    TALLY = 1
+    MAX = 2
+    SUM = 3
+    BLOCK_SUM = 4
+    INDEXED_SUM = 5
+
+
+class Flag(IntFlag):
+    """Bits of the flags field."""
+
+    ANSWER = 1
+    """From the switch to clients."""
+    PARTIAL = 2
+    """Not all clients of the job were counted: their bitmap follows the payload."""
+    LAST = 4
+    """The sender's last packet of an indexed sum, or the last of its answer."""
+    ANNOUNCE = 8
+    """A block sum's packet without a block: only the next block's number."""
+
+
+HEADER = np.dtype(
+    [
+        ("magic", "<u2"),
+        ("version", "u1"),
+        ("kind", "u1"),
+        ("job", "<u4"),
+        ("round_number", "<u4"),
+        ("exchange", "<u2"),  # which exchange of the round, from 0
+        ("client", "<u2"),
+        ("packet", "<u4"),  # packet number in the exchange; the block in a block sum
+        ("n_items", "<u2"),  # votes, lanes or pairs in the payload
+        ("count", "<u2"),  # clients counted, in an answer
+        ("aux", "<u4"),  # peak's float bits; next block; size of an indexed sum
+        ("threshold", "<u2"),
+        ("bits", "u1"),  # width of a lane; in a tally, the width a client proposes
+        ("flags", "u1"),
+    ]
+)
+HEADER_STRUCT = struct.Struct("<HBBIIHHIHHIHBB")
+
+INDEXED_ITEM = np.dtype([("index", "<u4"), ("level", "<i4")])
+
+
+def items_per_packet(bits: int, payload_bytes: int) -> int:
+    """Return how many items of ``bits`` bits fill a packet to a whole byte.
+
+    Packets then are slices of a client's packed bytes: no bit is ever shifted to
+    build one. It costs at most seven items against the fullest packet.
+    """
+    unit = 8 // gcd(8, bits)
+    n_items = 8 * payload_bytes // bits // unit * unit
+    if n_items < 1:
+        raise ValueError(
+            f"payload_bytes must hold {unit} items of {bits} bits, got {payload_bytes}"
+        )
+    return n_items
+
+
+def bitmap_bytes(n_clients: int) -> int:
+    """Return how many bytes hold one bit a client."""
+    return -(-n_clients // 8)

@@ -1,0 +1,82 @@
+"""One packet as a frozen value; encode and decode."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fediac.errors import RemoteProtocolError
+from fediac.wire.header import (
+    HEADER_BYTES,
+    HEADER_STRUCT,
+    MAGIC,
+    VERSION,
+    Flag,
+    Kind,
+)
+
+NO_FLAGS = Flag(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Header fields (see `fediac.wire.header.HEADER`) and what follows them.
+
+    Attributes:
+        body: The payload and, in a partial answer, the contributors' bitmap.
+    """
+
+    kind: Kind
+    job: int
+    round_number: int
+    exchange: int
+    client: int
+    packet: int = 0
+    n_items: int = 0
+    count: int = 0
+    aux: int = 0
+    threshold: int = 0
+    bits: int = 0
+    flags: Flag = NO_FLAGS
+    body: bytes = b""
+
+
+def encode(packet: Packet) -> bytes:
+    """Return the bytes of one packet."""
+    fields = (
+        MAGIC,
+        VERSION,
+        packet.kind,
+        packet.job,
+        packet.round_number,
+        packet.exchange,
+        packet.client,
+        packet.packet,
+        packet.n_items,
+        packet.count,
+        packet.aux,
+        packet.threshold,
+        packet.bits,
+        packet.flags,
+    )
+    return HEADER_STRUCT.pack(*fields) + packet.body
+
+
+def decode(data: bytes) -> Packet:
+    """Return the packet in ``data``.
+
+    Raises:
+        RemoteProtocolError: The bytes are not a packet of this version.
+    """
+    if len(data) < HEADER_BYTES:
+        raise RemoteProtocolError(
+            f"packet must have at least {HEADER_BYTES} bytes, got {len(data)}"
+        )
+    fields = HEADER_STRUCT.unpack_from(data)
+    magic, version, kind, *_ = fields
+    if magic != MAGIC:
+        raise RemoteProtocolError(f"magic must be {MAGIC:#06x}, got {magic:#06x}")
+    if version != VERSION:
+        raise RemoteProtocolError(f"version must be {VERSION}, got {version}")
+    if kind not in set(Kind):
+        raise RemoteProtocolError(f"kind must be in 1..{max(Kind)}, got {kind}")
+    values: list[Any] = [*fields[3:-1], Flag(fields[-1]), data[HEADER_BYTES:]]
+    return Packet(Kind(kind), *values)

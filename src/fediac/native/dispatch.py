@@ -1,0 +1,74 @@
+"""Choosing between the kernels and core, array by array."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fediac.native import library
+from fediac.native.arrays import Array, all_fit, lanes_fit
+from fediac.native.kernels import Kernels
+
+
+class _Switch:
+    """Whether the kernels may be used, and the one object that stands for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_disabled = 0
+        self._kernels: Kernels | None = None
+
+    def kernels(self) -> Kernels | None:
+        if self._n_disabled:
+            return None
+        if self._kernels is None:
+            self._kernels = _load()
+        return self._kernels
+
+    def count(self, step: int) -> None:
+        with self._lock:
+            self._n_disabled += step
+
+
+def _load() -> Kernels | None:
+    loaded = library.load()
+    if loaded is None:
+        return None
+    try:
+        return Kernels(loaded)
+    except AttributeError:
+        library.reject("its C kernels were built from older sources")
+        return None
+
+
+_switch = _Switch()
+
+
+def kernels_for(*arrays: Array | None) -> Kernels | None:
+    """Return the compiled kernels when they can work on ``arrays``, else None.
+
+    They can on NumPy arrays and CPU tensors of float32 (values) or uint8 (packed
+    bits) that are one-dimensional and contiguous. The first call warns when the
+    library was not built.
+    """
+    return _switch.kernels() if all_fit(arrays) else None
+
+
+def kernels_for_lanes(lanes: Array) -> Kernels | None:
+    """Return the compiled kernels when they can pack ``lanes``, else None."""
+    return _switch.kernels() if lanes_fit(lanes) else None
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Make every thread run core instead of the kernels inside the block."""
+    _switch.count(+1)
+    try:
+        yield
+    finally:
+        _switch.count(-1)
+
+
+def isa() -> str | None:
+    """Return the instruction set that the kernels use, None without kernels."""
+    kernels = _switch.kernels()
+    return None if kernels is None else kernels.isa

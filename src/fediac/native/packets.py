@@ -1,0 +1,132 @@
+"""The compiled data plane of the switch, a batch of packets a call."""
+
+import ctypes
+from ctypes import c_int, c_size_t, c_void_p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fediac.native.library import Signatures, declare
+
+SIGNATURES: Signatures = {
+    "fediac_answer_bytes": (c_size_t, [c_size_t]),
+    "fediac_is_job_valid": (c_int, [c_void_p, c_size_t, c_size_t]),
+    "fediac_process_packets": (
+        c_size_t,
+        [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p],
+    ),
+}
+
+_MIN_ROWS = 256
+_PACKETS_PER_ROW = 8
+"""Packets of a batch for which one row is allocated; more rows follow if needed."""
+
+Rows = tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint16]]
+"""One row of bytes an answer, their lengths and their destinations."""
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = (
+        ("rows", c_void_p),
+        ("lengths", c_void_p),
+        ("stride", c_size_t),
+        ("n_packets", c_size_t),
+    )
+
+
+class _Answers(ctypes.Structure):
+    _fields_ = (
+        ("rows", c_void_p),
+        ("lengths", c_void_p),
+        ("destinations", c_void_p),
+        ("stride", c_size_t),
+        ("capacity", c_size_t),
+        ("n_answers", c_size_t),
+        ("n_needed", c_size_t),
+    )
+
+
+class DataPlane:
+    """The functions of the C library that process packets."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        declare(library, SIGNATURES)
+        self._c = library
+
+    def process_packets(
+        self,
+        registers: NDArray[np.uint8],
+        jobs: NDArray[np.void],
+        counts: NDArray[np.int64],
+        packets: NDArray[np.uint8],
+        lengths: NDArray[np.int32],
+        *,
+        payload_bytes: int,
+    ) -> Rows:
+        """Return answers, lengths and destinations; see `fediac.switch.Switch.process`.
+
+        Registers and counters change in place.
+        """
+        if len(packets) != len(lengths):
+            raise ValueError(
+                f"lengths must have {len(packets)} entries (one a packet), "
+                f"got {len(lengths)}"
+            )
+        self._check_jobs(jobs, len(registers), payload_bytes)
+        packets = np.ascontiguousarray(packets, dtype=np.uint8)
+        lengths = np.ascontiguousarray(lengths, dtype=np.int32)
+        stride = self._c.fediac_answer_bytes(payload_bytes)
+        start, n_needed, chunks = 0, 0, []
+        while start < len(packets):
+            batch = _batch(packets[start:], lengths[start:])
+            n_rows = max(_MIN_ROWS, 2 * n_needed, batch.n_packets // _PACKETS_PER_ROW)
+            rows, answers = _allocate(n_rows, stride)
+            start += self._c.fediac_process_packets(
+                registers.ctypes.data,
+                jobs.ctypes.data,
+                len(jobs),
+                counts.ctypes.data,
+                ctypes.byref(batch),
+                payload_bytes,
+                ctypes.byref(answers),
+            )
+            chunks.append(tuple(array[: answers.n_answers] for array in rows))
+            n_needed = answers.n_needed
+        return _join(chunks, stride)
+
+    def _check_jobs(
+        self, jobs: NDArray[np.void], register_bytes: int, payload_bytes: int
+    ) -> None:
+        for place in range(len(jobs)):
+            at = jobs.ctypes.data + place * jobs.itemsize
+            if not self._c.fediac_is_job_valid(at, register_bytes, payload_bytes):
+                raise ValueError(
+                    f"jobs must lie in {register_bytes} register bytes and have "
+                    f"{payload_bytes} payload bytes, got {jobs[place]}"
+                )
+
+
+def _batch(packets: NDArray[np.uint8], lengths: NDArray[np.int32]) -> _Batch:
+    n_packets, stride = packets.shape
+    return _Batch(packets.ctypes.data, lengths.ctypes.data, stride, n_packets)
+
+
+def _allocate(n_rows: int, stride: int) -> tuple[Rows, _Answers]:
+    rows = np.empty((n_rows, stride), dtype=np.uint8)
+    lengths = np.empty(n_rows, dtype=np.int32)
+    destinations = np.empty(n_rows, dtype=np.uint16)
+    places = (array.ctypes.data for array in (rows, lengths, destinations))
+    return (rows, lengths, destinations), _Answers(*places, stride, n_rows, 0, 0)
+
+
+def _join(chunks: list[Any], stride: int) -> Rows:
+    if len(chunks) == 1:
+        only: Rows = chunks[0]
+        return only
+    (rows, lengths, destinations), _ = _allocate(0, stride)
+    chunks = [(rows, lengths, destinations), *chunks]
+    first, second, third = (
+        np.concatenate(parts) for parts in zip(*chunks, strict=True)
+    )
+    return first, second, third

@@ -1,0 +1,162 @@
+/* Packet in -> packets out: fediac.switch.pipeline. */
+
+#include "switch.h"
+
+/* Rows of bytes, one a packet, and how many of them are the packet. */
+typedef struct {
+    const uint8_t *rows;
+    const int32_t *lengths;
+    size_t stride, n_packets;
+} Batch;
+
+/* Whether every pair's index is below the size of its indexed sum. */
+static int are_indices_valid(const Packet *packet) {
+    uint32_t largest = 0;
+    for (size_t pair = 0; pair < packet->header.n_items; pair++) {
+        uint32_t index = read_clock(packet->body, 2 * pair);
+        largest = index > largest ? index : largest;
+    }
+    return largest < packet->header.aux;
+}
+
+/* Whether the fields fit each other, and how long they say the body is. */
+static int are_fields_valid(const Header *header, size_t *n_body) {
+    size_t n_items = header->n_items;
+    if (header->flags & ANSWER)
+        return 0;
+    switch (header->kind) {
+    case MAX:
+        *n_body = 0;
+        return !n_items && !header->threshold && !header->packet;
+    case TALLY:
+        *n_body = (n_items + 7) / 8;
+        return n_items && header->threshold;
+    case SUM:
+        *n_body = (n_items * header->bits + 7) / 8;
+        return n_items && 1 <= header->bits && header->bits <= 32 && !header->threshold;
+    case BLOCK_SUM:
+        *n_body = 4 * n_items;
+        if (header->flags & ANNOUNCE)
+            return !n_items && !header->threshold;
+        return header->aux > header->packet && !header->threshold;
+    default:
+        *n_body = PAIR_BYTES * n_items;
+        return header->aux && !header->threshold;
+    }
+}
+
+/* Read a packet whose fields fit each other and its length. */
+static Verdict parse(const uint8_t *bytes, size_t length, size_t payload_bytes,
+                     Packet *packet) {
+    if (length < sizeof packet->header)
+        return FOREIGN;
+    Header *header = &packet->header;
+    memcpy(header, bytes, sizeof *header);
+    packet->body = bytes + sizeof *header;
+    packet->n_bytes = length - sizeof *header;
+    if (header->magic != MAGIC || header->version != VERSION || header->kind < TALLY ||
+        header->kind > INDEXED_SUM)
+        return FOREIGN;
+    size_t n_body;
+    if (!are_fields_valid(header, &n_body) || n_body != packet->n_bytes ||
+        n_body > payload_bytes)
+        return MALFORMED;
+    if (header->kind == INDEXED_SUM && !are_indices_valid(packet))
+        return MALFORMED;
+    return KEPT;
+}
+
+/* Check that the packet comes from a client that takes part in its job. */
+static Verdict admit(const Header *header, const Job *job) {
+    if (!job)
+        return UNKNOWN_JOB;
+    if (header->client >= MAX_CLIENTS || !is_set(job->present, header->client))
+        return STRANGER;
+    return header->threshold > job->n_clients ? MALFORMED : KEPT;
+}
+
+static const Job *find_job(const Job *jobs, size_t n_jobs, uint32_t number) {
+    for (size_t i = 0; i < n_jobs; i++)
+        if (jobs[i].number == number)
+            return &jobs[i];
+    return NULL;
+}
+
+/* The most answers that one packet can cause. */
+static size_t max_answers(const Region *region, const Header *header) {
+    switch (header->kind) {
+    case BLOCK_SUM:
+        return n_block_slots(region) + 1;
+    case INDEXED_SUM:
+        return header->flags & LAST ? max_indexed_answers(region, header->aux) : 0;
+    default:
+        return 1;
+    }
+}
+
+static Verdict process(Region *region, const Packet *packet) {
+    switch (packet->header.kind) {
+    case MAX:
+        return process_max(region, packet);
+    case BLOCK_SUM:
+        return process_block(region, packet);
+    case INDEXED_SUM:
+        return process_indexed(region, packet);
+    default:
+        return process_aligned(region, packet);
+    }
+}
+
+/* The length of a row that holds any answer. */
+EXPORT size_t fediac_answer_bytes(size_t payload_bytes) {
+    return sizeof(Header) + payload_bytes + MAX_CLIENTS / 8;
+}
+
+/* Whether the job's region lies in the registers and holds what it must. */
+EXPORT int fediac_is_job_valid(const Job *job, size_t register_bytes,
+                               size_t payload_bytes) {
+    if (job->n_clients < 1 || job->n_clients > MAX_CLIENTS || payload_bytes < 1 ||
+        payload_bytes > MAX_PAYLOAD_BYTES || job->payload_bytes != payload_bytes)
+        return 0;
+    if (job->base > register_bytes || job->register_bytes > register_bytes - job->base)
+        return 0;
+    for (size_t client = job->n_clients; client < MAX_CLIENTS; client++)
+        if (is_set(job->present, client))
+            return 0;
+    Region region = open_region(job, NULL, NULL, NULL);
+    return region.half_bytes >= slot_bytes(&region, SUM, 1);
+}
+
+/* Take packets in order, as long as their answers are sure to fit; return how many were
+   taken. Jobs must be valid, see above. */
+EXPORT size_t fediac_process_packets(uint8_t *registers, const Job *jobs, size_t n_jobs,
+                                     int64_t *counts, const Batch *batch,
+                                     size_t payload_bytes, Answers *answers) {
+    Region region = {0};
+    for (size_t i = 0; i < batch->n_packets; i++) {
+        int32_t length = batch->lengths[i];
+        size_t n_bytes = min_size(length > 0 ? (size_t)length : 0, batch->stride);
+        Packet packet;
+        const uint8_t *row = batch->rows + i * batch->stride;
+        Verdict verdict = parse(row, n_bytes, payload_bytes, &packet);
+        if (verdict == KEPT) {
+            const Job *job = region.job;
+            if (!job || job->number != packet.header.job) {
+                job = find_job(jobs, n_jobs, packet.header.job);
+                if (job)
+                    region = open_region(job, registers + job->base, counts, answers);
+            }
+            verdict = admit(&packet.header, job);
+        }
+        if (verdict == KEPT) {
+            answers->n_needed = max_answers(&region, &packet.header);
+            if (answers->capacity - answers->n_answers < answers->n_needed)
+                return i;
+            verdict = process(&region, &packet);
+        }
+        counts[PACKETS_IN]++;
+        if (verdict != KEPT)
+            counts[DROPS + verdict]++;
+    }
+    return batch->n_packets;
+}

@@ -1,0 +1,170 @@
+/* The switch's data plane: what its files share.
+
+   fediac.switch is the readable truth; here are its registers, counters and answers
+   again, byte for byte. Names are the same. Nothing is allocated, and a job's packets
+   touch only the job's region of the registers. */
+
+#ifndef FEDIAC_SWITCH_H
+#define FEDIAC_SWITCH_H
+
+#include "kernels.h"
+
+enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
+enum { ANSWER = 1, PARTIAL = 2, LAST = 4, ANNOUNCE = 8 };
+enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
+enum { MAGIC = 0xFED1, VERSION = 1, EVERYONE = 0xFFFF, PAIR_BYTES = 8 };
+enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 };
+
+/* Places of the counters, before those of drops. */
+enum { PACKETS_IN, PACKETS_OUT, AGGREGATIONS, REPEATED, USED_BYTES, PEAK_BYTES, DROPS };
+
+/* What became of a packet: it was dropped for a reason, or it was not. */
+typedef enum {
+    KEPT = -1,
+    FOREIGN = 0,
+    MALFORMED,
+    UNKNOWN_JOB,
+    STRANGER,
+    STALE,
+    BUSY,
+    DUPLICATE,
+    LATE,
+    REGISTERS
+} Verdict;
+
+typedef struct {
+    uint16_t magic;
+    uint8_t version, kind;
+    uint32_t job, round_number;
+    uint16_t exchange, client;
+    uint32_t packet;
+    uint16_t n_items, count;
+    uint32_t aux;
+    uint16_t threshold;
+    uint8_t bits, flags;
+} Header;
+
+typedef struct {
+    Header header;
+    const uint8_t *body;
+    size_t n_bytes;
+} Packet;
+
+typedef struct {
+    uint64_t base;
+    uint32_t number, n_clients, n_present, quorum, payload_bytes, register_bytes;
+    uint8_t present[MAX_CLIENTS / 8];
+} Job;
+
+typedef struct {
+    uint32_t is_valid, round_number, exchange, kind, stride, n_slots, used;
+} Half;
+
+/* What stands first in a job's region. */
+typedef struct {
+    uint32_t current;
+    Half halves[2];
+    uint32_t unused;
+} Record;
+
+/* What stands first in a slot. */
+typedef struct {
+    uint32_t round_number, packet, aux;
+    uint16_t exchange, n_items, threshold, count;
+    uint8_t kind, bits, state, unused;
+} Slot;
+
+_Static_assert(sizeof(Header) == 32, "a header has no gaps");
+_Static_assert(sizeof(Job) == 160, "a job record has no gaps");
+_Static_assert(sizeof(Record) == 64, "a region's record has no gaps");
+_Static_assert(sizeof(Slot) == 24, "a slot record has no gaps");
+
+/* Rows for answers, which the caller allocates. */
+typedef struct {
+    uint8_t *rows;
+    int32_t *lengths;
+    uint16_t *destinations;
+    size_t stride, capacity, n_answers;
+    size_t n_needed; /* free rows that the packet needs where processing stopped */
+} Answers;
+
+/* A job's registers and where everything stands in them; counters; answers. */
+typedef struct {
+    const Job *job;
+    uint8_t *registers; /* the first byte of the region */
+    size_t bitmap_bytes, payload_bytes, clocks_bytes; /* in whole words */
+    size_t halves_at, half_bytes;
+    int64_t *counts;
+    Answers *answers;
+} Region;
+
+INLINE size_t align(size_t n_bytes) {
+    return (n_bytes + 7) / 8 * 8;
+}
+
+INLINE size_t slot_bytes(const Region *region, int kind, unsigned n_planes) {
+    size_t head = sizeof(Slot) + region->bitmap_bytes;
+    switch (kind) {
+    case MAX:
+        return head;
+    case TALLY:
+        return head + n_planes * region->payload_bytes;
+    case SUM:
+        return head + region->payload_bytes;
+    default:
+        return sizeof(Slot) + region->payload_bytes;
+    }
+}
+
+INLINE size_t n_block_slots(const Region *region) {
+    size_t clocks = region->clocks_bytes, half = region->half_bytes;
+    return half > clocks ? (half - clocks) / slot_bytes(region, BLOCK_SUM, 1) : 0;
+}
+
+INLINE uint8_t *half_at(const Region *region, unsigned number) {
+    return region->registers + region->halves_at + number * region->half_bytes;
+}
+
+INLINE Slot read_slot(const uint8_t *at) {
+    Slot slot;
+    memcpy(&slot, at, sizeof slot);
+    return slot;
+}
+
+INLINE void write_slot(uint8_t *at, Slot slot) {
+    memcpy(at, &slot, sizeof slot);
+}
+
+INLINE uint32_t read_clock(const uint8_t *clocks, size_t place) {
+    uint32_t clock;
+    memcpy(&clock, clocks + 4 * place, sizeof clock);
+    return clock;
+}
+
+INLINE void write_clock(uint8_t *clocks, size_t place, uint32_t clock) {
+    memcpy(clocks + 4 * place, &clock, sizeof clock);
+}
+
+INLINE int is_set(const uint8_t *bitmap, size_t place) {
+    return bitmap[place / 8] >> place % 8 & 1;
+}
+
+INLINE void set_bit(uint8_t *bitmap, size_t place) {
+    bitmap[place / 8] |= (uint8_t)(1u << place % 8);
+}
+
+Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
+                   Answers *answers);
+void use(Region *region, unsigned number, size_t n_bytes);
+Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
+              unsigned *number);
+void answer(Region *region, Header header, const uint8_t *body, size_t n_body,
+            const uint8_t *bitmap);
+
+Verdict process_aligned(Region *region, const Packet *packet);
+Verdict process_max(Region *region, const Packet *packet);
+Verdict process_block(Region *region, const Packet *packet);
+Verdict process_indexed(Region *region, const Packet *packet);
+size_t max_indexed_answers(const Region *region, size_t size);
+
+#endif

@@ -1,0 +1,255 @@
+/* Tally, sum and maximum: fediac.switch.aligned, with its adder and vote counters. */
+
+#include "isa.h"
+#include "switch.h"
+
+enum { TILE = 64 }; /* words of every plane that are worked on together */
+
+static unsigned n_planes(uint32_t threshold) {
+    return 32 - (unsigned)__builtin_clz(threshold);
+}
+
+/* Add one word and the carry into it; return the carry out of it. */
+INLINE unsigned char add_word(unsigned char carry, uint8_t *word,
+                              const uint8_t *added) {
+#if HAVE_X86
+    unsigned long long total;
+    carry = _addcarry_u64(carry, load_word(word), load_word(added), &total);
+#else
+    uint64_t sum, total;
+    unsigned char overflow =
+        __builtin_add_overflow(load_word(word), load_word(added), &sum);
+    carry = overflow | __builtin_add_overflow(sum, (uint64_t)carry, &total);
+#endif
+    store_word(word, total);
+    return carry;
+}
+
+/* Add the payload as one long little-endian integer, cut at its length. */
+static void add_payload(uint8_t *registers, const uint8_t *payload, size_t n_bytes) {
+    unsigned char carry = 0;
+    size_t i = 0;
+    /* Four at a time: the carry then stays in the processor's flag for all of them. */
+    for (; i + 32 <= n_bytes; i += 32) {
+        carry = add_word(carry, registers + i, payload + i);
+        carry = add_word(carry, registers + i + 8, payload + i + 8);
+        carry = add_word(carry, registers + i + 16, payload + i + 16);
+        carry = add_word(carry, registers + i + 24, payload + i + 24);
+    }
+    for (; i + 8 <= n_bytes; i += 8)
+        carry = add_word(carry, registers + i, payload + i);
+    if (i < n_bytes) {
+        uint64_t total = load_tail(registers + i, n_bytes - i);
+        total += load_tail(payload + i, n_bytes - i) + carry;
+        memcpy(registers + i, &total, n_bytes - i);
+    }
+}
+
+/* Count votes in one word of every plane, see below. */
+INLINE void count_word(uint8_t *planes, size_t stride, unsigned n_planes,
+                       uint64_t votes) {
+    uint64_t full = ~UINT64_C(0);
+    for (unsigned i = 0; i < n_planes; i++)
+        full &= load_word(planes + i * stride);
+    uint64_t carry = votes & ~full;
+    for (unsigned i = 0; i < n_planes; i++) {
+        uint64_t counted = load_word(planes + i * stride);
+        store_word(planes + i * stride, counted ^ carry);
+        carry &= counted;
+    }
+}
+
+INLINE void count_words(uint8_t *planes, size_t stride, unsigned n_planes,
+                        const uint8_t *votes, size_t n_words) {
+    ELEMENTWISE
+    for (size_t word = 0; word < n_words; word++)
+        count_word(planes + 8 * word, stride, n_planes, load_word(votes + 8 * word));
+}
+
+/* Count one client's votes. Plane i holds bit i of every entry's counter; counters stay
+   at the largest value that their planes hold. Planes are whole words. */
+INLINE void count_votes_body(uint8_t *planes, size_t stride, unsigned n_planes,
+                             const uint8_t *votes, size_t n_bytes) {
+    size_t n_words = n_bytes / 8, n_done = 8 * n_words;
+    /* A number of planes known to the compiler lets it unroll them. */
+    switch (n_planes) {
+    case 1:
+        count_words(planes, stride, 1, votes, n_words);
+        break;
+    case 2:
+        count_words(planes, stride, 2, votes, n_words);
+        break;
+    case 3:
+        count_words(planes, stride, 3, votes, n_words);
+        break;
+    default:
+        count_words(planes, stride, n_planes, votes, n_words);
+    }
+    if (n_done < n_bytes)
+        count_word(planes + n_done, stride, n_planes,
+                   load_tail(votes + n_done, n_bytes - n_done));
+}
+FOR_EACH_ISA(static, count_votes,
+             (uint8_t * planes, size_t stride, unsigned n_planes, const uint8_t *votes,
+              size_t n_bytes),
+             (planes, stride, n_planes, votes, n_bytes))
+
+/* Set the bits of `gia` of the entries whose counter is at least `threshold`. */
+INLINE void reach_threshold_body(const uint8_t *planes, size_t stride,
+                                 uint32_t threshold, uint8_t *gia, size_t n_bytes) {
+    uint64_t above[TILE], equal[TILE], plane[TILE];
+    for (size_t start = 0; start < n_bytes; start += sizeof plane) {
+        size_t n_votes = min_size(n_bytes - start, sizeof plane);
+        size_t n_words = (n_votes + 7) / 8;
+        memset(above, 0, sizeof above);
+        memset(equal, 0xFF, sizeof equal);
+        for (unsigned i = n_planes(threshold); i-- > 0;) {
+            uint64_t must_be_set = threshold >> i & 1 ? ~UINT64_C(0) : 0;
+            memcpy(plane, planes + i * stride + start, 8 * n_words);
+            for (size_t word = 0; word < n_words; word++) {
+                above[word] |= equal[word] & plane[word] & ~must_be_set;
+                equal[word] &= ~(plane[word] ^ must_be_set);
+            }
+        }
+        for (size_t word = 0; word < n_words; word++)
+            above[word] |= equal[word];
+        memcpy(gia + start, above, n_votes);
+    }
+}
+FOR_EACH_ISA(static, reach_threshold,
+             (const uint8_t *planes, size_t stride, uint32_t threshold, uint8_t *gia,
+              size_t n_bytes),
+             (planes, stride, threshold, gia, n_bytes))
+
+/* Before, equal or after: what the packet belongs to, against what the slot holds. */
+static int compare_tags(const Header *header, const Slot *slot) {
+    if (header->round_number != slot->round_number)
+        return header->round_number < slot->round_number ? -1 : 1;
+    if (header->exchange != slot->exchange)
+        return header->exchange < slot->exchange ? -1 : 1;
+    if (header->packet != slot->packet)
+        return header->packet < slot->packet ? -1 : 1;
+    return 0;
+}
+
+/* Answer with what a complete slot holds. */
+static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t to) {
+    const uint8_t *bitmap = at + sizeof *slot, *body = bitmap + region->bitmap_bytes;
+    uint8_t gia[MAX_PAYLOAD_BYTES];
+    size_t n_body = 0;
+    if (slot->kind == SUM) {
+        n_body = ((size_t)slot->n_items * slot->bits + 7) / 8;
+    } else if (slot->kind == TALLY) {
+        n_body = (slot->n_items + 7u) / 8;
+        reach_threshold(body, region->payload_bytes, slot->threshold, gia, n_body);
+        body = gia;
+    }
+    int is_partial = slot->count < region->job->n_present;
+    Header header = {.kind = slot->kind,
+                     .round_number = slot->round_number,
+                     .exchange = slot->exchange,
+                     .client = to,
+                     .packet = slot->packet,
+                     .n_items = slot->n_items,
+                     .count = slot->count,
+                     .aux = slot->aux,
+                     .threshold = slot->threshold,
+                     .bits = slot->bits,
+                     .flags = is_partial ? PARTIAL : 0};
+    answer(region, header, body, n_body, is_partial ? bitmap : NULL);
+}
+
+/* Find the packet's group in the slot, or take the slot over if it is free. */
+static Verdict open_slot(const Header *header, uint8_t *at, size_t stride, Slot *slot) {
+    *slot = read_slot(at);
+    if (slot->state != FREE) {
+        int order = compare_tags(header, slot);
+        if (order == 0) {
+            int agrees = slot->n_items == header->n_items &&
+                         slot->threshold == header->threshold &&
+                         (slot->kind != SUM || slot->bits == header->bits);
+            return agrees ? KEPT : MALFORMED;
+        }
+        if (order < 0)
+            return STALE;
+        if (slot->state == OPEN && header->kind != MAX)
+            return BUSY;
+    }
+    memset(at, 0, stride);
+    *slot = (Slot){.round_number = header->round_number,
+                   .packet = header->packet,
+                   .exchange = header->exchange,
+                   .n_items = header->n_items,
+                   .threshold = header->threshold,
+                   .kind = header->kind,
+                   .bits = header->bits,
+                   .state = OPEN};
+    return KEPT;
+}
+
+static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
+                          size_t stride) {
+    const Header *header = &packet->header;
+    Slot slot;
+    Verdict verdict = open_slot(header, at, stride, &slot);
+    if (verdict != KEPT)
+        return verdict;
+    uint8_t *bitmap = at + sizeof slot, *values = bitmap + region->bitmap_bytes;
+    int is_counted = is_set(bitmap, header->client);
+    if (slot.state == COMPLETE) {
+        answer_slot(region, &slot, at, header->client);
+        return is_counted ? KEPT : LATE;
+    }
+    if (is_counted)
+        return DUPLICATE;
+    set_bit(bitmap, header->client);
+    if (slot.kind == SUM)
+        add_payload(values, packet->body, packet->n_bytes);
+    else if (slot.kind == TALLY)
+        count_votes(values, region->payload_bytes, n_planes(slot.threshold),
+                    packet->body, packet->n_bytes);
+    slot.count++;
+    slot.aux = header->aux > slot.aux ? header->aux : slot.aux;
+    slot.bits = header->bits > slot.bits ? header->bits : slot.bits;
+    slot.state = slot.count == region->job->quorum ? COMPLETE : OPEN;
+    write_slot(at, slot);
+    if (slot.state == COMPLETE) {
+        region->counts[AGGREGATIONS]++;
+        answer_slot(region, &slot, at, EVERYONE);
+    }
+    return KEPT;
+}
+
+Verdict process_aligned(Region *region, const Packet *packet) {
+    const Header *header = &packet->header;
+    unsigned planes = header->kind == TALLY ? n_planes(header->threshold) : 1;
+    size_t stride = slot_bytes(region, header->kind, planes);
+    size_t n_slots = region->half_bytes / stride;
+    unsigned number;
+    Verdict verdict = enter(region, header, stride, n_slots, &number);
+    if (verdict != KEPT)
+        return verdict;
+    uint8_t *at = half_at(region, number) + header->packet % n_slots * stride;
+    if (read_slot(at).state == FREE)
+        use(region, number, stride);
+    return contribute(region, packet, at, stride);
+}
+
+static int is_older(const Slot *slot, const Slot *other) {
+    if ((slot->state == FREE) != (other->state == FREE))
+        return slot->state == FREE;
+    if (slot->round_number != other->round_number)
+        return slot->round_number < other->round_number;
+    return slot->exchange < other->exchange;
+}
+
+Verdict process_max(Region *region, const Packet *packet) {
+    size_t stride = slot_bytes(region, MAX, 1);
+    uint8_t *first = region->registers + sizeof(Record), *second = first + stride;
+    Slot one = read_slot(first), other = read_slot(second);
+    if (one.state != FREE && compare_tags(&packet->header, &one) == 0)
+        return contribute(region, packet, first, stride);
+    if (other.state != FREE && compare_tags(&packet->header, &other) == 0)
+        return contribute(region, packet, second, stride);
+    return contribute(region, packet, is_older(&other, &one) ? second : first, stride);
+}

@@ -1,0 +1,122 @@
+/* A job's region: fediac.switch.job and the way out for answers. */
+
+#include "switch.h"
+
+/* Return the region of `job`, whose first byte `registers` points to. */
+Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
+                   Answers *answers) {
+    Region region = {.job = job,
+                     .registers = registers,
+                     .bitmap_bytes = align((job->n_clients + 7) / 8),
+                     .payload_bytes = align(job->payload_bytes),
+                     .counts = counts,
+                     .answers = answers};
+    region.clocks_bytes = 8 + region.bitmap_bytes + align(4 * (size_t)job->n_clients);
+    region.halves_at = sizeof(Record) + 2 * slot_bytes(&region, MAX, 1);
+    if (job->register_bytes > region.halves_at)
+        region.half_bytes = (job->register_bytes - region.halves_at) / 16 * 8;
+    return region;
+}
+
+static Record read_record(const Region *region) {
+    Record record;
+    memcpy(&record, region->registers, sizeof record);
+    return record;
+}
+
+static void write_record(Region *region, const Record *record) {
+    memcpy(region->registers, record, sizeof *record);
+}
+
+/* Note that `n_bytes` more of half `number` hold something. */
+void use(Region *region, unsigned number, size_t n_bytes) {
+    int64_t *counts = region->counts;
+    Record record = read_record(region);
+    record.halves[number].used += (uint32_t)n_bytes;
+    write_record(region, &record);
+    counts[USED_BYTES] += (int64_t)n_bytes;
+    if (counts[USED_BYTES] > counts[PEAK_BYTES])
+        counts[PEAK_BYTES] = counts[USED_BYTES];
+}
+
+static void clear(Region *region, Record *record, unsigned number) {
+    region->counts[USED_BYTES] -= record->halves[number].used;
+    record->halves[number] = (Half){0};
+    memset(half_at(region, number), 0, region->half_bytes);
+}
+
+/* Give the packet's exchange the half that the last but one used, or both. */
+static unsigned claim(Region *region, const Header *header, size_t stride,
+                      size_t n_slots) {
+    Record record = read_record(region);
+    const Half *running = &record.halves[record.current];
+    int takes_both = header->kind == INDEXED_SUM || !running->is_valid ||
+                     running->kind == INDEXED_SUM;
+    unsigned number = takes_both ? 0 : 1 - record.current;
+    clear(region, &record, number);
+    if (takes_both)
+        clear(region, &record, 1);
+    record.current = number;
+    record.halves[number] = (Half){.is_valid = 1,
+                                   .round_number = header->round_number,
+                                   .exchange = header->exchange,
+                                   .kind = header->kind,
+                                   .stride = (uint32_t)stride,
+                                   .n_slots = (uint32_t)n_slots};
+    write_record(region, &record);
+    return number;
+}
+
+static int is_before(const Header *header, const Half *half) {
+    if (header->round_number != half->round_number)
+        return header->round_number < half->round_number;
+    return header->exchange < half->exchange;
+}
+
+/* Find the half that runs the packet's exchange, claiming one if it is new. */
+Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
+              unsigned *number) {
+    Record record = read_record(region);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned tried = i ? 1 - record.current : record.current;
+        const Half *half = &record.halves[tried];
+        if (half->is_valid && half->round_number == header->round_number &&
+            half->exchange == header->exchange) {
+            *number = tried;
+            return half->kind == header->kind && half->stride == stride ? KEPT
+                                                                        : MALFORMED;
+        }
+    }
+    const Half *running = &record.halves[record.current];
+    if (running->is_valid && is_before(header, running))
+        return STALE;
+    if (n_slots < 1)
+        return REGISTERS;
+    *number = claim(region, header, stride, n_slots);
+    return KEPT;
+}
+
+/* Append an answer to `header.client`: the header, the body and, if there is one, the
+   contributors' bitmap. The caller has made sure that there is a free row. */
+void answer(Region *region, Header header, const uint8_t *body, size_t n_body,
+            const uint8_t *bitmap) {
+    Answers *answers = region->answers;
+    size_t n_bitmap = bitmap ? (region->job->n_clients + 7) / 8 : 0;
+    size_t length = sizeof header + n_body + n_bitmap;
+    uint8_t *row = answers->rows + answers->n_answers * answers->stride;
+    header.magic = MAGIC;
+    header.version = VERSION;
+    header.job = region->job->number;
+    header.flags |= ANSWER;
+    memcpy(row, &header, sizeof header);
+    if (n_body)
+        memcpy(row + sizeof header, body, n_body);
+    if (n_bitmap)
+        memcpy(row + sizeof header + n_body, bitmap, n_bitmap);
+    memset(row + length, 0, answers->stride - length);
+    answers->lengths[answers->n_answers] = (int32_t)length;
+    answers->destinations[answers->n_answers] = header.client;
+    answers->n_answers++;
+    region->counts[PACKETS_OUT]++;
+    region->counts[REPEATED] += header.client != EVERYONE;
+}

@@ -1,0 +1,39 @@
+"""The compiled simulator: found where the library has it, done without elsewhere."""
+
+import ctypes
+
+import pytest
+
+from fediac import native
+from fediac.native import library, queueing
+from fediac.native.queueing import queue_kernels
+
+
+def test_kernels_are_not_used_where_they_are_disabled() -> None:
+    assert queue_kernels() is not None
+    with native.disabled():
+        assert queue_kernels() is None
+
+
+def test_structures_of_other_lengths_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reasons: list[str] = []
+    monkeypatch.setattr(queueing, "_STRUCTURES", (queueing.Draws,) * 9)
+    monkeypatch.setattr(library, "reject", reasons.append)
+    assert queue_kernels() is None
+    assert reasons == ["its C kernels were built from older sources"]
+
+
+def test_a_library_from_older_sources_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reasons: list[str] = []
+
+    def fail(_library: ctypes.CDLL, _signatures: library.Signatures) -> None:
+        raise AttributeError("fediac_serve_step")
+
+    monkeypatch.setattr(queueing, "declare", fail)
+    monkeypatch.setattr(library, "reject", reasons.append)
+    assert queue_kernels() is None
+    assert reasons == ["its C kernels were built from older sources"]

@@ -9,6 +9,14 @@ class ConfigError(FediacError):
     """A setting is unknown, missing or out of range."""
 
 
+class DatasetError(FediacError):
+    """A data file is missing, cut short, damaged or not what it should hold."""
+
+
+class RunError(FediacError):
+    """A run's folder is missing, or a file in it is cut short or damaged."""
+
+
 class UpdateError(FediacError, ValueError):
     """An update cannot be aggregated: not finite, wrong length or wrong dtype."""
 
@@ -19,3 +27,7 @@ class LocalProtocolError(FediacError):
 
 class RemoteProtocolError(FediacError):
     """A peer's packet breaks the protocol; sockets drop it and count the reason."""
+
+
+class TraceError(FediacError, ValueError):
+    """A trace of rates cannot be used: damaged, decreasing, negative or silent."""

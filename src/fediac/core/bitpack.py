@@ -81,6 +81,9 @@ def _check_width(bits: int) -> None:
 def pack_lanes(lanes: Array, bits: int) -> Packed:
     """Return integers in ``0..2**bits-1`` as lanes, dense, padded to a whole byte."""
     _check_width(bits)
+    kernels = native.kernels_for_lanes(lanes)
+    if kernels is not None:
+        return kernels.pack_lanes(lanes, bits)
     xp = array_namespace(lanes)
     groups = xp.reshape(_pad(xp.astype(lanes, xp.int64), 8), (-1, 8))
     columns = []
@@ -100,6 +103,9 @@ def pack_lanes(lanes: Array, bits: int) -> Packed:
 def unpack_lanes(packed: Packed, n_lanes: int, bits: int) -> Array:
     """Return the first ``n_lanes`` lanes of ``bits`` bits as int64."""
     _check_width(bits)
+    kernels = native.kernels_for(packed)
+    if kernels is not None:
+        return kernels.unpack_lanes(packed, n_lanes, bits)
     xp = array_namespace(packed)
     used = packed[: n_packed_bytes(n_lanes * bits)]
     groups = xp.astype(xp.reshape(_pad(used, bits), (-1, bits)), xp.int64)

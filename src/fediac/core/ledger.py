@@ -6,7 +6,7 @@ wire view (in ``fediac.transports``) counts every byte of real packets.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fediac.core.types import Indices
@@ -122,6 +122,16 @@ class Ledger:
     def __add__(self, other: "Ledger") -> "Ledger":
         return Ledger(self.rows + other.rows)
 
+    def then(self, later: "Ledger") -> "Ledger":
+        """Return this ledger and one whose steps come after all of this one's."""
+        n_steps = 1 + max((row.step for row in self.rows), default=-1)
+        shifted = (replace(row, step=row.step + n_steps) for row in later.rows)
+        return Ledger((*self.rows, *shifted))
+
+    def with_phase(self, phase: str) -> "Ledger":
+        """Return the same rows, all of one phase."""
+        return Ledger(tuple(replace(row, phase=phase) for row in self.rows))
+
     def select(
         self,
         *,
@@ -172,10 +182,11 @@ class Ledger:
 
 
 def _once_per_download(rows: Iterable[Row]) -> list[Row]:
-    seen: set[tuple[int, str]] = set()
+    seen: set[tuple[int, str, int, str]] = set()
     kept = []
     for row in rows:
-        key = (row.round_number, row.phase)
+        # Exchanges that travel together have one step, but are of different kinds.
+        key = (row.round_number, row.phase, row.step, row.kind)
         if row.direction == "down":
             if key in seen:
                 continue

@@ -12,6 +12,7 @@ from array_api_compat import array_namespace, device
 
 from fediac.core.bitpack import count_bits, indices_of, n_packed_bytes, unpack_lanes
 from fediac.core.chunks import chunks
+from fediac.core.division import divide
 from fediac.core.exchange import BlockTotals, IndexedTotals, Totals
 from fediac.core.types import Array, Indices, Packed, Update
 
@@ -57,7 +58,7 @@ class LaneMean:
         values = xp.empty(stop - start, dtype=xp.float64, device=device(lanes))
         for a, b, count in self.totals.contributors.ranges(start, stop):
             levels = lanes[a - start : b - start] - count * limit
-            mean = xp.astype(levels, xp.float64) / (count * self.scale)
+            mean = divide(xp.astype(levels, xp.float64), count * self.scale)
             values[a - start : b - start] = mean
         return xp.astype(values, like.dtype)
 
@@ -81,7 +82,7 @@ class BlockMean:
             rows = self.totals.totals[first : first + step]
             starts = self.totals.blocks[first : first + step] * length
             indices = xp.reshape(starts[:, None] + offsets[None, :], (-1,))
-            values = xp.reshape(xp.astype(rows, xp.float64) / divisor, (-1,))
+            values = divide(xp.reshape(xp.astype(rows, xp.float64), (-1,)), divisor)
             inside = indices < out.shape[0]
             out[indices[inside]] = xp.astype(values[inside], out.dtype)
 
@@ -98,7 +99,7 @@ class IndexedMean:
         """Put totals / (contributors · scale) into the addressed entries of ``out``."""
         xp = array_namespace(out)
         divisor = self.totals.contributors.count * self.scale
-        values = xp.astype(self.totals.totals, xp.float64) / divisor
+        values = divide(xp.astype(self.totals.totals, xp.float64), divisor)
         out[self.entries[self.totals.indices]] = xp.astype(values, out.dtype)
 
 

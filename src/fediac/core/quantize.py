@@ -11,8 +11,14 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from fediac import native
-from fediac.core.bitpack import indices_of, n_packed_bytes, pack_lanes
+from fediac.core.bitpack import (
+    MAX_LANE_BITS,
+    indices_of,
+    n_packed_bytes,
+    pack_lanes,
+)
 from fediac.core.chunks import chunks
+from fediac.core.division import divide
 from fediac.core.rng import Stream
 from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Indices, Levels, Packed, Update
@@ -27,13 +33,22 @@ def level_limit(*, bits: int, n_clients: int) -> int:
     ``n_clients`` levels of at most this size sum to less than ``2**(bits-1)``: the
     switch's registers cannot overflow, whatever the floats did before.
     """
-    limit = ((1 << (bits - 1)) - 1) // n_clients
+    if n_clients < 1:
+        raise ValueError(f"n_clients must be at least 1, got {n_clients}")
+    limit = ((1 << max(bits - 1, 0)) - 1) // n_clients
     if limit < 1:
         raise ValueError(
             f"bits must leave room for {n_clients} clients "
             f"(at least {n_clients.bit_length() + 1}), got {bits}"
         )
     return limit
+
+
+def check_lanes(*, bits: int, n_clients: int) -> None:
+    """Raise unless a lane of ``bits`` bits can hold the levels of all clients."""
+    level_limit(bits=bits, n_clients=n_clients)
+    if bits > MAX_LANE_BITS:
+        raise ValueError(f"bits must be at most {MAX_LANE_BITS} (a lane), got {bits}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +80,9 @@ def float32_above(peak: float) -> float:
     Peaks travel as float32; rounding one down would put an entry above the agreed
     peak.
     """
-    nearest = np.float32(peak)
-    if not np.isfinite(nearest):
+    if not peak <= float(np.finfo(np.float32).max):
         raise ValueError(f"peak must be in the range of float32, got {peak}")
+    nearest = np.float32(peak)
     if float(nearest) < peak:
         nearest = np.nextafter(nearest, np.float32(np.inf))
     return float(nearest)
@@ -99,8 +114,9 @@ def stochastic_round(
     scaled = xp.astype(chosen, xp.float64) * grid.scale
     floor = xp.floor(scaled)
     rounds_up = stream.uniform_at(indices) < scaled - floor
-    levels = xp.astype(floor, xp.int64) + xp.astype(rounds_up, xp.int64)
-    return xp.clip(levels, -grid.limit, grid.limit)
+    # Clamped as floats: far above the agreed peak they would not fit an integer.
+    levels = floor + xp.astype(rounds_up, xp.float64)
+    return xp.astype(xp.clip(levels, -grid.limit, grid.limit), xp.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +183,7 @@ def _send_in_chunks(
 def subtract_sent(chosen: Update, levels: Levels, grid: Grid) -> Update:
     """Return what the levels leave of the chosen entries, in the update's dtype."""
     xp = array_namespace(chosen)
-    sent = xp.astype(levels, xp.float64) / grid.scale
+    sent = divide(xp.astype(levels, xp.float64), grid.scale)
     return xp.astype(xp.astype(chosen, xp.float64) - sent, chosen.dtype)
 
 

@@ -3,6 +3,7 @@
 from array_api_compat import array_namespace
 
 from fediac.core.bitpack import indices_of, unpack_lanes
+from fediac.core.division import divide
 from fediac.core.quantize import Grid, Sent
 from fediac.core.types import Packed, Update
 
@@ -31,7 +32,7 @@ def restore_missed(
     restored = xp.asarray(residual, copy=True)
     for start, stop in missed:
         where = slice(start, stop) if indices is None else indices[start:stop]
-        back = xp.astype(levels[start:stop], xp.float64) / grid.scale
+        back = divide(xp.astype(levels[start:stop], xp.float64), grid.scale)
         total = xp.astype(restored[where], xp.float64) + back
         restored[where] = xp.astype(total, restored.dtype)
     return restored

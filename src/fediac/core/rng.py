@@ -69,8 +69,12 @@ class Stream:
                 raise ValueError(f"{field} must be in 0..2**{top}-1, got {value}")
 
     def purpose(self, name: str) -> "Stream":
-        """Return the stream of the same seed, round and client for another purpose."""
-        return replace(self, name=name)
+        """Return the stream of the same seed, round and client for one purpose.
+
+        The purpose of a stream that has one already is a part of it: "statistics" and
+        "rounding" make "statistics/rounding".
+        """
+        return replace(self, name=f"{self.name}/{name}" if self.name else name)
 
     @property
     def key(self) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from fediac import native
 from fediac.core.bitpack import pack_bits
 from fediac.core.chunks import chunks
 from fediac.core.corrected import Corrected
+from fediac.core.division import divide
 from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream, to_unit
 from fediac.core.types import Array, Packed
@@ -83,7 +84,8 @@ def _draw_bernoulli(corrected: Corrected, n_votes: int, stream: Stream) -> Packe
     xp = array_namespace(values)
     packed = []
     for start, stop in chunks(values.shape[0], values):
-        share = xp.astype(xp.abs(values[start:stop]), xp.float64) / corrected.mass
+        magnitudes = xp.astype(xp.abs(values[start:stop]), xp.float64)
+        share = divide(magnitudes, corrected.mass)
         probability = 1.0 - power(1.0 - share, n_votes)
         unit = to_unit(stream.words(start, stop, like=values))
         packed.append(pack_bits(unit < probability))
@@ -104,7 +106,8 @@ def _draw_with_replacement(
     unit = 2.0 ** (62 - math.ceil(math.log2(dim + 1)))
     weights = xp.empty(dim, dtype=xp.int64, device=device(values))
     for start, stop in chunks(dim, values):
-        share = xp.astype(xp.abs(values[start:stop]), xp.float64) / corrected.peak
+        magnitudes = xp.astype(xp.abs(values[start:stop]), xp.float64)
+        share = divide(magnitudes, corrected.peak)
         weights[start:stop] = xp.astype(share * unit, xp.int64)
     cumulative = xp.cumulative_sum(weights)
     total = int(cumulative[-1])

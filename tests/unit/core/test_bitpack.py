@@ -10,7 +10,7 @@ from fediac.core.bitpack import (
     unpack_bits,
     unpack_lanes,
 )
-from tests.support import Make, bytes_of, kind_of, to_numpy
+from tests.support import Make, bytes_of, kind_of, refuses, to_numpy
 
 pytestmark = pytest.mark.usefixtures("both_paths")
 
@@ -71,11 +71,13 @@ def test_lanes_lie_one_behind_another_from_the_lowest_bit(make: Make) -> None:
     assert to_numpy(packed).tolist() == [0b001_10101, 0b0_11111_00]
 
 
-@pytest.mark.parametrize("bits", range(1, 33))
 @pytest.mark.parametrize("n_lanes", [0, 1, 8, 21])
-def test_lanes_of_any_width_are_one_long_integer(
-    make: Make, bits: int, n_lanes: int
-) -> None:
+def test_lanes_of_any_width_are_one_long_integer(make: Make, n_lanes: int) -> None:
+    for bits in range(1, 33):
+        check_lanes(make, bits, n_lanes)
+
+
+def check_lanes(make: Make, bits: int, n_lanes: int) -> None:
     rng = np.random.default_rng(bits)
     lanes = rng.integers(0, 1 << bits, n_lanes, dtype=np.int64)
     lanes[-1:] = (1 << bits) - 1
@@ -95,8 +97,7 @@ def test_bytes_behind_the_last_lane_are_not_read(make: Make) -> None:
 
 @pytest.mark.parametrize("bits", [0, 33])
 def test_widths_no_lane_can_have_are_refused(bits: int) -> None:
-    message = rf"^bits must be in 1\.\.32, got {bits}$"
-    with pytest.raises(ValueError, match=message):
+    with refuses(f"bits must be in 1..32, got {bits}"):
         pack_lanes(np.zeros(3, dtype=np.int64), bits)
-    with pytest.raises(ValueError, match=message):
+    with refuses(f"bits must be in 1..32, got {bits}"):
         unpack_lanes(np.zeros(3, dtype=np.uint8), 1, bits)

@@ -11,7 +11,15 @@ from fediac.core.bitpack import unpack_bits
 from fediac.core.corrected import correct
 from fediac.core.magnitudes import largest
 from fediac.core.voting import LAWS, Law, draw_votes, power
-from tests.support import Make, bytes_of, kind_of, normal_update, stream, to_numpy
+from tests.support import (
+    Make,
+    bytes_of,
+    kind_of,
+    normal_update,
+    refuses,
+    stream,
+    to_numpy,
+)
 
 pytestmark = pytest.mark.usefixtures("both_paths")
 
@@ -24,7 +32,7 @@ def vote(values: Any, n_votes: int, law: Law = "bernoulli") -> NDArray[np.bool_]
 
 
 class TestBernoulli:
-    @pytest.mark.parametrize("n_votes", [1, 2, 7, 60])
+    @pytest.mark.parametrize("n_votes", [1, 2, 9])
     def test_entry_is_voted_for_when_its_uniform_is_below_q(
         self, make: Make, dtype: type[Any], n_votes: int
     ) -> None:
@@ -102,9 +110,7 @@ class TestDraws:
 
 
 @pytest.mark.parametrize("n_votes", [1, 30, 100])
-def test_topk_votes_for_the_largest(
-    make: Make, dtype: type[Any], n_votes: int
-) -> None:
+def test_topk_votes_for_the_largest(make: Make, dtype: type[Any], n_votes: int) -> None:
     values = make(normal_update(100, dtype))
     expected = to_numpy(unpack_bits(largest(values, n_votes), 100))
     found = vote(values, n_votes, "topk")
@@ -129,9 +135,7 @@ class TestEveryLaw:
         signed, unsigned = vote(make(values), 40, law), vote(make(abs(values)), 40, law)
         assert np.array_equal(signed, unsigned)
 
-    def test_update_is_left_alone(
-        self, make: Make, dtype: type[Any], law: Law
-    ) -> None:
+    def test_update_is_left_alone(self, make: Make, dtype: type[Any], law: Law) -> None:
         values = normal_update(300, dtype)
         given = make(values)
         vote(given, 40, law)
@@ -147,15 +151,13 @@ class TestEveryLaw:
 
     @pytest.mark.parametrize("n_votes", [0, 21])
     def test_number_of_votes_must_fit_the_update(self, law: Law, n_votes: int) -> None:
-        message = rf"^n_votes must be in 1\.\.20 \(dim\), got {n_votes}$"
-        with pytest.raises(ValueError, match=message):
+        with refuses(f"n_votes must be in 1..20 (dim), got {n_votes}"):
             vote(np.ones(20), n_votes, law)
 
 
 def test_unknown_law_is_refused() -> None:
     unknown: Any = "coins"
-    message = "^law must be one of bernoulli, draws, topk, got 'coins'$"
-    with pytest.raises(ValueError, match=message):
+    with refuses("law must be one of bernoulli, draws, topk, got 'coins'"):
         vote(np.ones(20), 5, unknown)
 
 
@@ -171,5 +173,5 @@ def test_power_is_that_of_the_exact_product(make: Make, exponent: int) -> None:
 
 
 def test_power_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="^exponent must be at least 1, got 0$"):
+    with refuses("exponent must be at least 1, got 0"):
         power(np.ones(2), 0)

@@ -1,0 +1,139 @@
+"""Packing is lossless, and what is computed in chunks does not depend on them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from fediac import native
+from fediac.core.bitpack import (
+    count_bits,
+    indices_of,
+    n_packed_bytes,
+    pack_bits,
+    pack_lanes,
+    unpack_bits,
+    unpack_lanes,
+)
+from fediac.core.consensus import agree
+from fediac.core.corrected import correct
+from fediac.core.quantize import Grid, send_chosen
+from fediac.core.voting import LAWS, Law, draw_votes
+from fediac.transports.arrays import add_lanes
+from tests.support import KINDS, bytes_of, normal_update, stream, to_numpy
+
+masks = hnp.arrays(np.bool_, st.integers(0, 300))
+kinds = st.sampled_from(sorted(KINDS))
+
+
+@st.composite
+def lanes_of_some_width(draw: Any) -> tuple[NDArray[np.int64], int]:
+    bits = draw(st.integers(1, 32))
+    values = st.integers(0, (1 << bits) - 1)
+    lanes = draw(st.lists(values, max_size=100))
+    return np.array(lanes, dtype=np.int64), bits
+
+
+@settings(deadline=None)
+@given(masks, kinds)
+def test_bits_survive_packing(mask: NDArray[np.bool_], kind: str) -> None:
+    packed = pack_bits(KINDS[kind](mask))
+    assert packed.shape[0] == n_packed_bytes(len(mask))
+    assert np.array_equal(to_numpy(unpack_bits(packed, len(mask))), mask)
+    assert to_numpy(indices_of(packed, len(mask))).tolist() == (
+        np.flatnonzero(mask).tolist()
+    )
+    assert count_bits(packed) == np.count_nonzero(mask)
+
+
+@settings(deadline=None)
+@given(hnp.arrays(np.uint8, st.integers(0, 40)), kinds)
+def test_bytes_survive_unpacking(packed: NDArray[np.uint8], kind: str) -> None:
+    mask = unpack_bits(KINDS[kind](packed), 8 * len(packed))
+    assert bytes_of(pack_bits(mask)) == packed.tobytes()
+
+
+@settings(deadline=None)
+@given(lanes_of_some_width(), kinds)
+def test_lanes_of_any_width_and_number_survive_packing(
+    given_lanes: tuple[NDArray[np.int64], int], kind: str
+) -> None:
+    lanes, bits = given_lanes
+    packed = pack_lanes(KINDS[kind](lanes), bits)
+    assert packed.shape[0] == n_packed_bytes(len(lanes) * bits)
+    assert to_numpy(unpack_lanes(packed, len(lanes), bits)).tolist() == lanes.tolist()
+
+
+@settings(deadline=None)
+@given(lanes_of_some_width(), st.integers(0, 12))
+def test_lanes_packed_in_two_parts_are_those_packed_at_once(
+    given_lanes: tuple[NDArray[np.int64], int], n_groups: int
+) -> None:
+    lanes, bits = given_lanes
+    cut = 8 * n_groups
+    parts = [pack_lanes(part, bits) for part in (lanes[:cut], lanes[cut:])]
+    assert b"".join(bytes_of(part) for part in parts) == bytes_of(
+        pack_lanes(lanes, bits)
+    )
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_sum_of_packed_lanes_is_the_packed_sum_of_lanes(data: Any) -> None:
+    n_clients = data.draw(st.integers(1, 5))
+    bits = data.draw(st.integers(n_clients.bit_length() + 1, 32))
+    top = ((1 << bits) - 1) // n_clients
+    n_lanes = data.draw(st.integers(1, 40))
+    lanes = data.draw(
+        hnp.arrays(np.int64, (n_clients, n_lanes), elements=st.integers(0, top))
+    )
+    total = add_lanes([pack_lanes(each, bits) for each in lanes], n_lanes, bits)
+    assert bytes_of(total) == bytes_of(pack_lanes(lanes.sum(axis=0), bits))
+    # What a switch does: add the packets as long integers.
+    as_integers = sum(
+        int.from_bytes(bytes_of(pack_lanes(each, bits)), "little") for each in lanes
+    )
+    assert int.from_bytes(bytes_of(total), "little") == as_integers
+
+
+@contextmanager
+def chunks_of(length: int) -> Iterator[None]:
+    """Let core cut after ``length`` entries, without the kernels."""
+    with (
+        patch("fediac.core.chunks.HOST_CHUNK", length),
+        patch.object(native, "kernels_for", lambda *_: None),
+    ):
+        yield
+
+
+def run_phases(update: Any, n_votes: int, law: Law) -> list[Any]:
+    """Both phases of one client that agrees with itself: all there is to compare."""
+    kept = update.copy()
+    corrected = correct(update, update, out=kept)
+    votes = draw_votes(corrected, n_votes, stream("votes"), law=law)
+    gia = agree([votes, votes], 2)
+    grid = Grid.of(peak=max(corrected.peak, 1e-20), bits=11, n_clients=3)
+    sent = send_chosen(kept, gia, grid, stream("rounding"), out=kept)
+    facts = (corrected.mass, corrected.peak, corrected.energy)
+    energies = (sent.chosen_energy, sent.left_energy)
+    return [bytes_of(votes), bytes_of(sent.lanes), bytes_of(kept), facts, energies]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 9000), st.sampled_from(LAWS), st.data())
+def test_no_result_depends_on_the_length_of_chunks(
+    dim: int, law: Law, data: Any
+) -> None:
+    n_votes = data.draw(st.integers(1, dim))
+    update = normal_update(dim, seed=dim)
+    with chunks_of(1 << 17):
+        expected = run_phases(update, n_votes, law)
+    with chunks_of(4096):
+        assert run_phases(update, n_votes, law) == expected
+    assert run_phases(update, n_votes, law) == expected

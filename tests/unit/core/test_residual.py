@@ -1,0 +1,44 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac.core.bitpack import pack_bits, unpack_lanes
+from fediac.core.quantize import Grid, send_chosen
+from fediac.core.residual import restore_missed
+from tests.support import Make, bytes_of, kind_of, normal_update, stream, to_numpy
+
+GRID = Grid.of(peak=32.0, bits=12, n_clients=3)
+DIM = 300
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_levels_that_were_not_counted_go_back(
+    make: Make, dtype: type[Any], share: float
+) -> None:
+    values = normal_update(DIM, dtype)
+    mask = np.random.default_rng(1).random(DIM) < share
+    gia = pack_bits(make(mask)) if share < 1.0 else None
+    residual = make(values)
+    sent = send_chosen(residual, gia, GRID, stream(), out=residual)
+    left = to_numpy(residual).copy()
+    restored = restore_missed(residual, sent, gia, GRID, [(8, 16), (90, 100)])
+    levels = to_numpy(unpack_lanes(sent.lanes, sent.n_levels, GRID.bits)) - GRID.limit
+    missed = np.r_[8:16, 90:100]
+    entries = np.flatnonzero(mask)[missed]
+    expected = left.copy()
+    back = left[entries].astype(np.float64) + levels[missed] / GRID.scale
+    expected[entries] = back.astype(dtype)
+    assert kind_of(restored) == kind_of(residual)
+    assert bytes_of(restored) == expected.tobytes()
+    # U was rounded once to make the residual and once to restore it: each time by
+    # half a unit in the last place of a number below 2·max|U|.
+    bound = 2 * np.finfo(dtype).eps * np.max(np.abs(values))
+    assert np.max(np.abs(to_numpy(restored) - values)[entries]) <= bound
+    assert bytes_of(residual) == left.tobytes()
+
+
+def test_nothing_missed_leaves_the_residual_itself(make: Make) -> None:
+    residual = make(normal_update(DIM))
+    sent = send_chosen(residual, None, GRID, stream())
+    assert restore_missed(residual, sent, None, GRID, []) is residual

@@ -1,0 +1,195 @@
+"""Tally, sum and maximum: packet ``j`` of every client meets in one slot."""
+
+from dataclasses import dataclass, replace
+
+from fediac.switch.adder import add_payload
+from fediac.switch.bitmap import is_set, set_bit
+from fediac.switch.counters import Drop
+from fediac.switch.job import DropPacket, Region
+from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT, n_planes
+from fediac.switch.tally import count_votes, reach_threshold
+from fediac.wire.header import EVERYONE, Flag, Kind, bitmap_bytes
+from fediac.wire.packet import Packet
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The record at the head of a slot."""
+
+    round_number: int
+    packet: int
+    aux: int
+    exchange: int
+    n_items: int
+    threshold: int
+    count: int
+    kind: int
+    bits: int
+    state: int
+
+    @property
+    def tag(self) -> tuple[int, int, int]:
+        """What the slot holds, ordered in time."""
+        return self.round_number, self.exchange, self.packet
+
+
+def read_slot(registers: memoryview, at: int) -> Slot:
+    """Return the slot record at byte ``at``."""
+    return Slot(*SLOT.unpack_from(registers, at))
+
+
+def write_slot(registers: memoryview, at: int, slot: Slot) -> None:
+    """Put a slot record at byte ``at``."""
+    SLOT.pack_into(
+        registers,
+        at,
+        slot.round_number,
+        slot.packet,
+        slot.aux,
+        slot.exchange,
+        slot.n_items,
+        slot.threshold,
+        slot.count,
+        slot.kind,
+        slot.bits,
+        slot.state,
+    )
+
+
+def process_aligned(region: Region, packet: Packet) -> None:
+    """Count a packet of a tally or a sum in its slot; answer when it is complete."""
+    layout = region.job.layout
+    threshold = packet.threshold if packet.kind == Kind.TALLY else 1
+    stride = layout.slot_bytes(packet.kind, threshold)
+    number = region.enter(packet, stride, layout.n_slots(packet.kind, threshold))
+    half = region.half(number)
+    at = region.half_at(number) + packet.packet % half.n_slots * half.stride
+    if read_slot(region.registers, at).state == FREE:
+        region.use(number, half.stride)
+    _contribute(region, packet, at, stride)
+
+
+def process_max(region: Region, packet: Packet) -> None:
+    """Count a peak in one of the two peak slots, which newer exchanges take in turn."""
+    layout = region.job.layout
+    stride = layout.slot_bytes(Kind.MAX)
+    places = [region.job.base + layout.peaks_at + i * stride for i in (0, 1)]
+    slots = [read_slot(region.registers, at) for at in places]
+    tag = (packet.round_number, packet.exchange, packet.packet)
+    for at, slot in zip(places, slots, strict=True):
+        if slot.state != FREE and slot.tag == tag:
+            _contribute(region, packet, at, stride)
+            return
+    oldest = min((0, 1), key=lambda i: (slots[i].state != FREE, slots[i].tag))
+    _contribute(region, packet, places[oldest], stride)
+
+
+def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
+    slot = _open_slot(region, packet, at, stride)
+    bitmap_at = at + SLOT.size
+    if slot.state == COMPLETE:
+        if not is_set(region.registers, bitmap_at, packet.client):
+            region.count_drop(Drop.LATE)
+        _answer(region, slot, at, to=packet.client)
+        return
+    if is_set(region.registers, bitmap_at, packet.client):
+        raise DropPacket(Drop.DUPLICATE)
+    set_bit(region.registers, bitmap_at, packet.client)
+    _add(region, packet, slot, bitmap_at + region.job.layout.bitmap_bytes)
+    count = slot.count + 1
+    is_complete = count == region.job.quorum
+    slot = replace(
+        slot,
+        count=count,
+        aux=max(slot.aux, packet.aux),
+        bits=max(slot.bits, packet.bits),
+        state=COMPLETE if is_complete else OPEN,
+    )
+    write_slot(region.registers, at, slot)
+    if is_complete:
+        region.count_aggregation()
+        _answer(region, slot, at)
+
+
+def _open_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
+    """Return the slot that holds the packet's group, taking it over if it is free."""
+    slot = read_slot(region.registers, at)
+    tag = (packet.round_number, packet.exchange, packet.packet)
+    if slot.state != FREE and slot.tag == tag:
+        agrees = (slot.n_items, slot.threshold) == (packet.n_items, packet.threshold)
+        # Tallies agree on the widest width; the lanes of a sum must be equally wide.
+        if not agrees or (slot.kind == Kind.SUM and slot.bits != packet.bits):
+            raise DropPacket(Drop.MALFORMED)
+        return slot
+    if slot.state != FREE and tag < slot.tag:
+        raise DropPacket(Drop.STALE)
+    # A peak still open was given up: nobody asks for the next one while it is not.
+    if slot.state == OPEN and packet.kind != Kind.MAX:
+        raise DropPacket(Drop.BUSY)
+    region.registers[at : at + stride] = bytes(stride)
+    return Slot(
+        round_number=packet.round_number,
+        packet=packet.packet,
+        aux=0,
+        exchange=packet.exchange,
+        n_items=packet.n_items,
+        threshold=packet.threshold,
+        count=0,
+        kind=packet.kind,
+        bits=packet.bits,
+        state=OPEN,
+    )
+
+
+def _planes(region: Region, slot: Slot, at: int) -> list[tuple[int, int]]:
+    """Return the first and last byte of each plane of a vote slot."""
+    payload = -(-region.job.layout.payload_bytes // 8) * 8
+    length = -(-slot.n_items // 8)
+    starts = (at + i * payload for i in range(n_planes(slot.threshold)))
+    return [(start, start + length) for start in starts]
+
+
+def _add(region: Region, packet: Packet, slot: Slot, at: int) -> None:
+    if packet.kind == Kind.SUM:
+        add_payload(region.registers, at, packet.body)
+    elif packet.kind == Kind.TALLY:
+        places = _planes(region, slot, at)
+        planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
+        counted = count_votes(planes, int.from_bytes(packet.body, "little"))
+        for (start, stop), plane in zip(places, counted, strict=True):
+            region.registers[start:stop] = plane.to_bytes(stop - start, "little")
+
+
+def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
+    layout = region.job.layout
+    values_at = at + SLOT.size + layout.bitmap_bytes
+    flags, body = Flag.ANSWER, b""
+    if slot.kind == Kind.SUM:
+        length = -(-slot.n_items * slot.bits // 8)
+        body = bytes(region.registers[values_at : values_at + length])
+    elif slot.kind == Kind.TALLY:
+        places = _planes(region, slot, values_at)
+        planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
+        length = -(-slot.n_items // 8)
+        gia = reach_threshold(planes, slot.threshold, 8 * length)
+        body = gia.to_bytes(length, "little")
+    if slot.count < region.job.present.bit_count():
+        flags |= Flag.PARTIAL
+        start = at + SLOT.size
+        body += bytes(region.registers[start : start + bitmap_bytes(layout.n_clients)])
+    answer = Packet(
+        kind=Kind(slot.kind),
+        job=region.job.number,
+        round_number=slot.round_number,
+        exchange=slot.exchange,
+        client=to,
+        packet=slot.packet,
+        n_items=slot.n_items,
+        count=slot.count,
+        aux=slot.aux,
+        threshold=slot.threshold,
+        bits=slot.bits,
+        flags=flags,
+        body=body,
+    )
+    region.answer(answer, to=to)

@@ -1,0 +1,209 @@
+"""Block sums: clients send only the blocks they have, each naming its next one.
+
+The switch remembers every client's next block. The smallest of these is the frontier:
+no client will ever send a block before it, so those blocks are complete. Block ``j``
+uses slot ``j mod n_slots``, and a client may send block ``j`` once
+``j < frontier + n_slots``, so two open blocks never meet in a slot, and the client at
+the frontier can always go on.
+
+Answers form a chain: the one to the announcements names the first block that anyone
+has, and every block's answer names the next. So a client knows which answers it lost,
+also of blocks it does not have, and gets one again by sending its number without items.
+Announcements are answered when all are there, unless block 0 is the first: its own
+answer follows. A client that announces again is always told.
+
+Where packets get lost, a slot may be reused only after every client has its answer, but
+a client without blocks acknowledges nothing. So clients keep two rules, with
+``third = (n_slots + 1) // 3``:
+
+- A client that misses the answer of block ``e`` sends only blocks below ``e + third``.
+- It names as its next block one at most ``third`` ahead, where it sends a block without
+  items if it has none; past the last block of all it names ``END``.
+
+Then whoever opens block ``j`` has the answers below ``j - third + 1``, so the frontier
+is there or beyond. Every client's last packet was at most ``third`` before the
+frontier, and the client then had all answers up to ``third`` before that packet: those
+below ``j - 3 * third + 2``, which includes the slot's former block ``j - n_slots``.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from fediac.switch.adder import add_levels
+from fediac.switch.aligned import Slot, read_slot, write_slot
+from fediac.switch.bitmap import is_set, set_bit
+from fediac.switch.counters import Drop
+from fediac.switch.job import DropPacket, Region
+from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
+from fediac.wire.header import EVERYONE, Flag, Kind
+from fediac.wire.packet import Packet
+
+
+def process_block(region: Region, packet: Packet) -> None:
+    """Add a block, or note a client's first one; answer what that completes."""
+    layout = region.job.layout
+    stride = layout.slot_bytes(Kind.BLOCK_SUM)
+    number = region.enter(packet, stride, layout.n_slots(Kind.BLOCK_SUM))
+    area = _Area(region, packet, number)
+    if Flag.ANNOUNCE in packet.flags:
+        area.announce()
+    elif not area.has_announced(packet.client) or packet.packet > area.next_block():
+        raise DropPacket(Drop.BUSY)
+    elif packet.packet < area.next_block():
+        area.repeat()
+    else:
+        area.add()
+        area.advance()
+
+
+class _Area:
+    """The half of a block sum, as one packet sees it."""
+
+    def __init__(self, region: Region, packet: Packet, number: int) -> None:
+        self.region = region
+        self.packet = packet
+        self.number = number
+        self.half = region.half(number)
+        layout = region.job.layout
+        at = region.half_at(number)
+        # Word 0: the frontier. Word 1: the first block of those announced so far.
+        self.words = region.registers[at : at + 8].cast("I")
+        self.bitmap_at = at + 8
+        clocks_at = self.bitmap_at + layout.bitmap_bytes
+        self.clocks = region.registers[
+            clocks_at : clocks_at + 4 * layout.n_clients
+        ].cast("I")
+        self.slots_at = at + layout.clocks_bytes
+        if not self.half.used:
+            region.use(number, layout.clocks_bytes)
+
+    def has_announced(self, client: int) -> bool:
+        return is_set(self.region.registers, self.bitmap_at, client)
+
+    def n_announced(self) -> int:
+        length = self.region.job.layout.bitmap_bytes
+        bitmap = self.region.registers[self.bitmap_at : self.bitmap_at + length]
+        return int.from_bytes(bitmap, "little").bit_count()
+
+    def next_block(self) -> int:
+        return self.clocks[self.packet.client]
+
+    def announce(self) -> None:
+        """Note the client's first block; when all are known, tell the first of them."""
+        packet, n_present = self.packet, self.region.job.present.bit_count()
+        n_before = self.n_announced()
+        if self.has_announced(packet.client):
+            if n_before < n_present:
+                raise DropPacket(Drop.DUPLICATE)
+            self.answer_first(to=packet.client)
+            return
+        self.words[1] = min(self.words[1], packet.aux) if n_before else packet.aux
+        set_bit(self.region.registers, self.bitmap_at, packet.client)
+        self.clocks[packet.client] = packet.aux
+        if n_before + 1 == n_present:
+            if self.words[1]:
+                self.answer_first()
+            self.advance()
+
+    def slot_at(self, block: int) -> int:
+        return self.slots_at + block % self.half.n_slots * self.half.stride
+
+    def add(self) -> None:
+        """Add the packet's block to its slot."""
+        packet, registers = self.packet, self.region.registers
+        if packet.packet >= self.words[0] + self.half.n_slots:
+            raise DropPacket(Drop.BUSY)
+        at = self.slot_at(packet.packet)
+        slot = read_slot(registers, at)
+        if slot.state == FREE:
+            self.region.use(self.number, self.half.stride)
+        if slot.state != OPEN:
+            registers[at : at + self.half.stride] = bytes(self.half.stride)
+            slot = self._new_slot()
+        elif slot.n_items != packet.n_items and slot.n_items and packet.n_items:
+            raise DropPacket(Drop.MALFORMED)
+        add_levels(registers, at + SLOT.size, packet.body)
+        n_items = max(slot.n_items, packet.n_items)
+        write_slot(registers, at, replace(slot, count=slot.count + 1, n_items=n_items))
+        self.clocks[packet.client] = packet.aux
+
+    def _new_slot(self) -> Slot:
+        packet = self.packet
+        return Slot(
+            round_number=packet.round_number,
+            packet=packet.packet,
+            aux=0,
+            exchange=packet.exchange,
+            n_items=packet.n_items,
+            threshold=0,
+            count=0,
+            kind=packet.kind,
+            bits=packet.bits,
+            state=OPEN,
+        )
+
+    def advance(self) -> None:
+        """Move the frontier and answer every block behind it."""
+        job = self.region.job
+        if self.n_announced() < job.present.bit_count():
+            return
+        old = self.words[0]
+        members = (i for i in range(job.layout.n_clients) if job.present >> i & 1)
+        self.words[0] = min(self.clocks[i] for i in members)
+        stop = min(self.words[0], old + self.half.n_slots)
+        done = [block for block in range(old, stop) if self._is_open(block)]
+        for block, following in pairwise([*done, self.words[0]]):
+            self._complete(block, following)
+
+    def _is_open(self, block: int) -> bool:
+        slot = read_slot(self.region.registers, self.slot_at(block))
+        return slot.state == OPEN and slot.packet == block
+
+    def _complete(self, block: int, following: int) -> None:
+        at = self.slot_at(block)
+        slot = read_slot(self.region.registers, at)
+        slot = replace(slot, aux=following, state=COMPLETE)
+        write_slot(self.region.registers, at, slot)
+        if slot.n_items:
+            self.region.count_aggregation()
+        self.answer_block(at, slot)
+
+    def repeat(self) -> None:
+        """Answer a block behind the client's next one, if it is complete and here."""
+        if self.packet.packet >= self.words[0]:
+            raise DropPacket(Drop.DUPLICATE)
+        at = self.slot_at(self.packet.packet)
+        slot = read_slot(self.region.registers, at)
+        if slot.state != COMPLETE or slot.packet != self.packet.packet:
+            raise DropPacket(Drop.STALE)
+        self.answer_block(at, slot, to=self.packet.client)
+
+    def answer_block(self, at: int, slot: Slot, *, to: int = EVERYONE) -> None:
+        start = at + SLOT.size
+        body = bytes(self.region.registers[start : start + 4 * slot.n_items])
+        answer = replace(
+            self._answer(to),
+            packet=slot.packet,
+            n_items=slot.n_items,
+            aux=slot.aux,
+            body=body,
+        )
+        self.region.answer(answer, to=to)
+
+    def answer_first(self, *, to: int = EVERYONE) -> None:
+        """Tell the first block that anyone has."""
+        flags = Flag.ANSWER | Flag.ANNOUNCE
+        answer = replace(self._answer(to), aux=self.words[1], flags=flags)
+        self.region.answer(answer, to=to)
+
+    def _answer(self, to: int) -> Packet:
+        return Packet(
+            kind=Kind.BLOCK_SUM,
+            job=self.packet.job,
+            round_number=self.packet.round_number,
+            exchange=self.packet.exchange,
+            client=to,
+            count=self.region.job.present.bit_count(),
+            bits=32,
+            flags=Flag.ANSWER,
+        )

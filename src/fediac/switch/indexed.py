@@ -1,0 +1,144 @@
+"""Indexed sums: a register for every address; pairs of (index, level) in any order.
+
+The answer, every address touched and its total, goes out when all clients have sent
+their last packet. A client's packets are taken in order, which also tells repeats.
+
+An indexed sum takes both halves, so it wipes out the answers of the exchange before it,
+and the exchange after it wipes out its own. Where packets get lost, a `Kind.MAX` must
+therefore come before it and after it: the peak of every client is there only when every
+client has all earlier answers.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fediac.switch.aligned import Slot, read_slot, write_slot
+from fediac.switch.bitmap import is_set, set_bit
+from fediac.switch.counters import Drop
+from fediac.switch.job import DropPacket, Region
+from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
+from fediac.wire.header import EVERYONE, INDEXED_ITEM, Flag, Kind
+from fediac.wire.packet import Packet
+
+
+def process_indexed(region: Region, packet: Packet) -> None:
+    """Add a packet's pairs; answer when every client has sent its last packet."""
+    layout = region.job.layout
+    size = packet.aux
+    fits = size <= layout.indexed_capacity
+    number = region.enter(packet, layout.indexed_bytes(size) if fits else 0, int(fits))
+    at = region.half_at(number)
+    slot = read_slot(region.registers, at)
+    if slot.state == FREE:
+        region.use(number, layout.indexed_bytes(size))
+        slot = _new_slot(packet)
+        write_slot(region.registers, at, slot)
+    if slot.aux != size:
+        raise DropPacket(Drop.MALFORMED)
+    clocks_at = at + SLOT.size + layout.bitmap_bytes
+    clocks = region.registers[clocks_at : clocks_at + 4 * layout.n_clients].cast("I")
+    if packet.packet > clocks[packet.client]:
+        raise DropPacket(Drop.BUSY)
+    if packet.packet < clocks[packet.client]:
+        _repeat(region, packet, slot, at)
+    else:
+        _contribute(region, packet, slot, at)
+        clocks[packet.client] += 1
+
+
+def _repeat(region: Region, packet: Packet, slot: Slot, at: int) -> None:
+    """Answer again when a client sends its last packet again."""
+    if slot.state != COMPLETE or Flag.LAST not in packet.flags:
+        raise DropPacket(Drop.DUPLICATE)
+    _answer(region, slot, at, to=packet.client)
+
+
+def _contribute(region: Region, packet: Packet, slot: Slot, at: int) -> None:
+    done_at = at + SLOT.size
+    if is_set(region.registers, done_at, packet.client):
+        raise DropPacket(Drop.MALFORMED)
+    _add(region, packet, at)
+    if Flag.LAST not in packet.flags:
+        return
+    set_bit(region.registers, done_at, packet.client)
+    count = slot.count + 1
+    is_complete = count == region.job.present.bit_count()
+    slot = replace(slot, count=count, state=COMPLETE if is_complete else OPEN)
+    write_slot(region.registers, at, slot)
+    if is_complete:
+        _answer(region, slot, at)
+
+
+def _new_slot(packet: Packet) -> Slot:
+    return Slot(
+        round_number=packet.round_number,
+        packet=0,
+        aux=packet.aux,
+        exchange=packet.exchange,
+        n_items=0,
+        threshold=0,
+        count=0,
+        kind=packet.kind,
+        bits=32,
+        state=OPEN,
+    )
+
+
+def _touched_at(region: Region, at: int) -> int:
+    layout = region.job.layout
+    return at + layout.indexed_bytes(0)
+
+
+def _values_at(region: Region, at: int, size: int) -> int:
+    return _touched_at(region, at) + -(-size // 64) * 8
+
+
+def _add(region: Region, packet: Packet, at: int) -> None:
+    pairs = np.frombuffer(packet.body, dtype=INDEXED_ITEM)
+    touched_at = _touched_at(region, at)
+    values_at = _values_at(region, at, packet.aux)
+    values = region.registers[values_at : values_at + 4 * packet.aux].cast("I")
+    for index, level in zip(
+        pairs["index"].tolist(), pairs["level"].tolist(), strict=True
+    ):
+        if not is_set(region.registers, touched_at, index):
+            set_bit(region.registers, touched_at, index)
+            region.count_aggregation()
+        values[index] = (values[index] + level) & 0xFFFFFFFF
+
+
+def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
+    """Send every touched address and its total, in packets, the last one flagged."""
+    size = slot.aux
+    touched_at, values_at = _touched_at(region, at), _values_at(region, at, size)
+    touched = np.frombuffer(
+        region.registers[touched_at : touched_at + -(-size // 8)], dtype=np.uint8
+    )
+    indices = np.flatnonzero(np.unpackbits(touched, count=size, bitorder="little"))
+    values = np.frombuffer(
+        region.registers[values_at : values_at + 4 * size], dtype="<i4"
+    )
+    pairs = np.empty(len(indices), dtype=INDEXED_ITEM)
+    pairs["index"], pairs["level"] = indices, values[indices]
+    # A payload too short for a pair still answers that no address was touched.
+    per_packet = max(1, region.job.layout.payload_bytes // INDEXED_ITEM.itemsize)
+    n_packets = max(1, -(-len(pairs) // per_packet))
+    for number in range(n_packets):
+        part = pairs[number * per_packet : (number + 1) * per_packet]
+        is_last = number == n_packets - 1
+        answer = Packet(
+            kind=Kind.INDEXED_SUM,
+            job=region.job.number,
+            round_number=slot.round_number,
+            exchange=slot.exchange,
+            client=to,
+            packet=number,
+            n_items=len(part),
+            count=slot.count,
+            aux=size,
+            bits=32,
+            flags=Flag.ANSWER | (Flag.LAST if is_last else Flag(0)),
+            body=part.tobytes(),
+        )
+        region.answer(answer, to=to)

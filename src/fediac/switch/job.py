@@ -1,0 +1,192 @@
+"""What the control plane tells the data plane about a job, and what they share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fediac.switch.counters import Count, Drop
+from fediac.switch.registers import (
+    HALF_WORDS,
+    RECORD_BYTES,
+    Layout,
+)
+from fediac.wire.header import EVERYONE, MAX_CLIENTS, Kind
+from fediac.wire.packet import Packet
+
+JOB_RECORD = np.dtype(
+    [
+        ("base", "<u8"),
+        ("number", "<u4"),
+        ("n_clients", "<u4"),
+        ("n_present", "<u4"),
+        ("quorum", "<u4"),
+        ("payload_bytes", "<u4"),
+        ("register_bytes", "<u4"),
+        ("present", "u1", MAX_CLIENTS // 8),
+    ]
+)
+"""A `Job` as the compiled data plane reads it."""
+
+
+class DropPacket(Exception):  # noqa: N818 - not an error: the switch goes on
+    """Raised while a packet is processed: drop it and count the reason."""
+
+    def __init__(self, reason: Drop) -> None:
+        super().__init__(reason.name.lower())
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A group of clients that share a region of the registers.
+
+    Attributes:
+        number: The job id in every packet.
+        base: First byte of the region.
+        present: Bit ``i`` is set when client ``i`` takes part.
+        quorum: Contributions that complete a slot of a tally or a sum.
+    """
+
+    number: int
+    base: int
+    layout: Layout
+    present: int
+    quorum: int
+
+    def record(self) -> npt.NDArray[np.void]:
+        """Return this job as a `JOB_RECORD`."""
+        row = np.zeros((), dtype=JOB_RECORD)
+        row["base"], row["number"] = self.base, self.number
+        row["n_clients"] = self.layout.n_clients
+        row["n_present"], row["quorum"] = self.present.bit_count(), self.quorum
+        row["payload_bytes"] = self.layout.payload_bytes
+        row["register_bytes"] = self.layout.register_bytes
+        row["present"] = np.frombuffer(
+            self.present.to_bytes(MAX_CLIENTS // 8, "little"), dtype=np.uint8
+        )
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One half's entry in the job record: which exchange runs there and how."""
+
+    is_valid: int
+    round_number: int
+    exchange: int
+    kind: int
+    stride: int
+    n_slots: int
+    used: int
+
+    @property
+    def tag(self) -> tuple[int, int]:
+        """Round and exchange, which order exchanges in time."""
+        return self.round_number, self.exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A job's registers, the switch's counters and a way out for answers."""
+
+    job: Job
+    registers: memoryview
+    counts: npt.NDArray[np.int64]
+    emit: Callable[[int, Packet], None]
+
+    @property
+    def record(self) -> memoryview:
+        """The job record as 32-bit words."""
+        at = self.job.base
+        return self.registers[at : at + RECORD_BYTES].cast("I")
+
+    def half_at(self, number: int) -> int:
+        """Return the first byte of half ``number``."""
+        layout = self.job.layout
+        return self.job.base + layout.halves_at + number * layout.half_bytes
+
+    def half(self, number: int) -> Half:
+        """Return the record of half ``number``."""
+        first = 1 + number * len(HALF_WORDS)
+        return Half(*self.record[first : first + len(HALF_WORDS)])
+
+    def use(self, number: int, n_bytes: int) -> None:
+        """Note that ``n_bytes`` more of half ``number`` hold something."""
+        self.record[1 + number * len(HALF_WORDS) + HALF_WORDS.index("used")] += n_bytes
+        self._note_use(n_bytes)
+
+    def _note_use(self, n_bytes: int) -> None:
+        self.counts[Count.USED_BYTES] += n_bytes
+        self.counts[Count.PEAK_BYTES] = max(
+            self.counts[Count.PEAK_BYTES], self.counts[Count.USED_BYTES]
+        )
+
+    def enter(self, packet: Packet, stride: int, n_slots: int) -> int:
+        """Return the half that runs the packet's exchange, claiming one if it is new.
+
+        Raises:
+            DropPacket: The exchange is over, does not fit the registers, or runs with
+                other settings than the packet's.
+        """
+        current = self.record[0]
+        tag = (packet.round_number, packet.exchange)
+        for number in (current, 1 - current):
+            half = self.half(number)
+            if half.is_valid and half.tag == tag:
+                if (half.kind, half.stride) != (packet.kind, stride):
+                    raise DropPacket(Drop.MALFORMED)
+                return number
+        running = self.half(current)
+        if running.is_valid and tag < running.tag:
+            raise DropPacket(Drop.STALE)
+        if n_slots < 1:
+            raise DropPacket(Drop.REGISTERS)
+        return self._claim(packet, stride, n_slots)
+
+    def _claim(self, packet: Packet, stride: int, n_slots: int) -> int:
+        current = self.record[0]
+        running = self.half(current)
+        # An indexed sum lies across both halves: it starts at, and gives way at, 0.
+        spans = packet.kind == Kind.INDEXED_SUM
+        is_first = not running.is_valid or running.kind == Kind.INDEXED_SUM
+        number = 0 if spans or is_first else 1 - current
+        for cleared in (0, 1) if spans or is_first else (number,):
+            self._clear(cleared)
+        first = 1 + number * len(HALF_WORDS)
+        words = (
+            1,
+            packet.round_number,
+            packet.exchange,
+            packet.kind,
+            stride,
+            n_slots,
+            0,
+        )
+        for place, word in enumerate(words):
+            self.record[first + place] = word
+        self.record[0] = number
+        return number
+
+    def _clear(self, number: int) -> None:
+        self._note_use(-self.half(number).used)
+        first = 1 + number * len(HALF_WORDS)
+        for place in range(len(HALF_WORDS)):
+            self.record[first + place] = 0
+        at, length = self.half_at(number), self.job.layout.half_bytes
+        self.registers[at : at + length] = bytes(length)
+
+    def answer(self, packet: Packet, *, to: int = EVERYONE) -> None:
+        """Send an answer to one client or to everyone."""
+        self.counts[Count.PACKETS_OUT] += 1
+        self.counts[Count.REPEATED] += to != EVERYONE
+        self.emit(to, packet)
+
+    def count_aggregation(self) -> None:
+        """Count one completed slot, or one distinct entry of an indexed sum."""
+        self.counts[Count.AGGREGATIONS] += 1
+
+    def count_drop(self, reason: Drop) -> None:
+        """Count one dropped packet."""
+        self.counts[len(Count) + reason] += 1

@@ -1,0 +1,292 @@
+"""Packet in -> packets out: what happens to a packet from parser to deparser.
+
+1. `parse` drops what is not a well-formed packet.
+2. The job table says which registers the packet may touch.
+3. The packet's kind picks the control: `aligned` for tallies, sums and peaks, `blocks`,
+   or `indexed`. The control drops the packet, absorbs it, or answers.
+
+The switch keeps nothing but its registers, whose size is fixed when it is made, and its
+counters. It computes with integers only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fediac import native
+from fediac.errors import LocalProtocolError, RemoteProtocolError
+from fediac.switch.aligned import process_aligned, process_max
+from fediac.switch.blocks import process_block
+from fediac.switch.counters import N_COUNTS, Count, Counters, Drop
+from fediac.switch.indexed import process_indexed
+from fediac.switch.job import JOB_RECORD, DropPacket, Job, Region
+from fediac.switch.registers import Layout, check_n_clients
+from fediac.wire.header import (
+    HEADER_BYTES,
+    INDEXED_ITEM,
+    MAX_CLIENTS,
+    PAYLOAD_BYTES,
+    Flag,
+    Kind,
+)
+from fediac.wire.packet import Packet, decode, encode
+
+DEFAULT_REGISTER_BYTES = 1 << 20
+MAX_PAYLOAD_BYTES = 0xFFFF // 8
+
+_CONTROLS = {
+    Kind.TALLY: process_aligned,
+    Kind.MAX: process_max,
+    Kind.SUM: process_aligned,
+    Kind.BLOCK_SUM: process_block,
+    Kind.INDEXED_SUM: process_indexed,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Packets a switch sends in response to a batch, in order.
+
+    Attributes:
+        packets: One row of bytes a packet.
+        lengths: How many bytes of each row are the packet.
+        destinations: The client each packet goes to, or ``EVERYONE``.
+    """
+
+    packets: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.int32]
+    destinations: npt.NDArray[np.uint16]
+
+
+class Switch:
+    """A programmable switch: registers, a job table, counters, and `process`.
+
+    Args:
+        register_bytes: All the memory its data plane ever has.
+        payload_bytes: Room for items in a packet.
+    """
+
+    def __init__(
+        self,
+        register_bytes: int = DEFAULT_REGISTER_BYTES,
+        *,
+        payload_bytes: int = PAYLOAD_BYTES,
+    ) -> None:
+        if not 1 <= payload_bytes <= MAX_PAYLOAD_BYTES:
+            raise ValueError(
+                f"payload_bytes must be in 1..{MAX_PAYLOAD_BYTES} (votes that a packet "
+                f"can count), got {payload_bytes}"
+            )
+        # The smallest job there is; raises if even that does not fit.
+        Layout(1, payload_bytes, register_bytes)
+        self.register_bytes = register_bytes
+        self.payload_bytes = payload_bytes
+        self._registers = np.zeros(register_bytes, dtype=np.uint8)
+        self._counts = np.zeros(N_COUNTS, dtype=np.int64)
+        self._jobs: dict[int, Job] = {}
+        self._table = np.zeros(0, dtype=JOB_RECORD)
+        self._n_opened = 0
+
+    @property
+    def counters(self) -> Counters:
+        """What the switch has counted since it was made."""
+        return Counters.read(self._counts)
+
+    def indexed_capacity(self, n_clients: int) -> int:
+        """Return how many addresses an indexed sum of ``n_clients`` may have."""
+        layout = Layout(n_clients, self.payload_bytes, self.register_bytes)
+        return layout.indexed_capacity
+
+    def forget_peak(self) -> None:
+        """Let the peak of register use start again from what is in use now."""
+        self._counts[Count.PEAK_BYTES] = self._counts[Count.USED_BYTES]
+
+    def open(
+        self,
+        n_clients: int,
+        *,
+        present: int | None = None,
+        quorum: int | None = None,
+        register_bytes: int | None = None,
+    ) -> Job:
+        """Return a new job that owns some of the registers.
+
+        Args:
+            n_clients: Clients are numbered ``0..n_clients-1``.
+            present: Bitmap of the clients that take part; all by default.
+            quorum: Contributions that complete a slot; by default all present clients.
+            register_bytes: How much to take; by default the largest free piece.
+        """
+        check_n_clients(n_clients)
+        present = (1 << n_clients) - 1 if present is None else present
+        quorum = present.bit_count() if quorum is None else quorum
+        _check_members(n_clients, present, quorum)
+        base, free = max(self._gaps(), key=lambda gap: gap[1])
+        taken = free if register_bytes is None else register_bytes
+        if taken > free:
+            raise ValueError(
+                f"register_bytes must be at most {free} "
+                f"(free in one piece), got {taken}"
+            )
+        layout = Layout(n_clients, self.payload_bytes, taken)
+        self._n_opened += 1
+        job = Job(self._n_opened, base, layout, present, quorum)
+        self._jobs[job.number] = job
+        self._list_jobs()
+        self._registers[base : base + taken] = 0
+        self._counts[Count.USED_BYTES] += layout.halves_at
+        self._counts[Count.PEAK_BYTES] = max(
+            self._counts[Count.PEAK_BYTES], self._counts[Count.USED_BYTES]
+        )
+        return job
+
+    def close(self, job: Job) -> None:
+        """Give the registers of ``job`` back."""
+        if self._jobs.pop(job.number, None) is None:
+            raise LocalProtocolError(f"job {job.number} is not open")
+        self._list_jobs()
+        region = self._region(job, [])
+        used = sum(region.half(number).used for number in (0, 1))
+        self._counts[Count.USED_BYTES] -= used + job.layout.halves_at
+
+    def _list_jobs(self) -> None:
+        records = [job.record() for job in self._jobs.values()]
+        self._table = np.array(records, dtype=JOB_RECORD)
+
+    def _gaps(self) -> list[tuple[int, int]]:
+        """Return ``(first byte, length)`` of each free piece of the registers."""
+        gaps, place = [], 0
+        for job in sorted(self._jobs.values(), key=lambda job: job.base):
+            gaps.append((place, job.base - place))
+            place = job.base + job.layout.register_bytes
+        return [*gaps, (place, self.register_bytes - place)]
+
+    def _region(self, job: Job, answers: list[tuple[int, bytes]]) -> Region:
+        return Region(
+            job=job,
+            registers=self._registers.data,
+            counts=self._counts,
+            emit=lambda to, packet: answers.append((to, encode(packet))),
+        )
+
+    def process(
+        self, packets: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int32]
+    ) -> Answers:
+        """Return the answers to a batch of packets, taken in order.
+
+        Args:
+            packets: One row of bytes a packet.
+            lengths: How many bytes of each row are the packet.
+        """
+        kernels = native.kernels_for(self._registers)
+        if kernels is not None:
+            return Answers(
+                *kernels.process_packets(
+                    self._registers,
+                    self._table,
+                    self._counts,
+                    packets,
+                    lengths,
+                    payload_bytes=self.payload_bytes,
+                )
+            )
+        answers: list[tuple[int, bytes]] = []
+        for row, length in zip(packets, lengths, strict=True):
+            self._process_one(row[: max(0, length)].tobytes(), answers)
+        return _collect(answers, HEADER_BYTES + self.payload_bytes + MAX_CLIENTS // 8)
+
+    def _process_one(self, data: bytes, answers: list[tuple[int, bytes]]) -> None:
+        self._counts[Count.PACKETS_IN] += 1
+        try:
+            packet = parse(data, self.payload_bytes)
+            job = self._jobs.get(packet.job)
+            if job is None:
+                raise DropPacket(Drop.UNKNOWN_JOB)  # noqa: TRY301 - one place counts
+            if not job.present >> packet.client & 1:
+                raise DropPacket(Drop.STRANGER)  # noqa: TRY301
+            if packet.threshold > job.layout.n_clients:
+                raise DropPacket(Drop.MALFORMED)  # noqa: TRY301
+            _CONTROLS[packet.kind](self._region(job, answers), packet)
+        except DropPacket as drop:
+            self._counts[len(Count) + drop.reason] += 1
+
+
+def _check_members(n_clients: int, present: int, quorum: int) -> None:
+    n_present = present.bit_count()
+    if n_present < 1 or present >> n_clients:
+        raise ValueError(
+            f"present must name some of {n_clients} clients, got {present:#b}"
+        )
+    if not 1 <= quorum <= n_present:
+        raise ValueError(
+            f"quorum must be in 1..{n_present} (clients present), got {quorum}"
+        )
+
+
+def parse(data: bytes, payload_bytes: int) -> Packet:
+    """Return the packet in ``data`` if its fields fit each other and its length.
+
+    Raises:
+        DropPacket: They do not, or this is not a client's packet at all.
+    """
+    try:
+        packet = decode(data)
+    except RemoteProtocolError as error:
+        raise DropPacket(Drop.FOREIGN) from error
+    length = _body_bytes(packet)
+    if length is None or length != len(packet.body) or length > payload_bytes:
+        raise DropPacket(Drop.MALFORMED)
+    return packet
+
+
+def _body_bytes(packet: Packet) -> int | None:
+    """Return the length of body that a client's packet must have, None if invalid."""
+    if Flag.ANSWER in packet.flags:
+        return None
+    match packet.kind:
+        case Kind.MAX:
+            is_plain = not (packet.n_items or packet.threshold or packet.packet)
+            return 0 if is_plain else None
+        case Kind.TALLY:
+            is_valid = packet.n_items and packet.threshold
+            return -(-packet.n_items // 8) if is_valid else None
+        case Kind.SUM:
+            is_valid = (
+                packet.n_items and 1 <= packet.bits <= 32 and not packet.threshold
+            )
+            return -(-packet.n_items * packet.bits // 8) if is_valid else None
+        case Kind.BLOCK_SUM:
+            return _block_bytes(packet)
+        case Kind.INDEXED_SUM:
+            return _pairs_bytes(packet)
+
+
+def _block_bytes(packet: Packet) -> int | None:
+    if packet.threshold:
+        return None
+    if Flag.ANNOUNCE in packet.flags:
+        return 0 if not packet.n_items else None
+    return 4 * packet.n_items if packet.aux > packet.packet else None
+
+
+def _pairs_bytes(packet: Packet) -> int | None:
+    if packet.threshold or not packet.aux:
+        return None
+    if len(packet.body) % INDEXED_ITEM.itemsize:
+        return None
+    pairs = np.frombuffer(packet.body, dtype=INDEXED_ITEM)
+    if len(pairs) and int(pairs["index"].max()) >= packet.aux:
+        return None
+    return INDEXED_ITEM.itemsize * packet.n_items
+
+
+def _collect(answers: list[tuple[int, bytes]], stride: int) -> Answers:
+    packets = np.zeros((len(answers), stride), dtype=np.uint8)
+    for row, (_, data) in zip(packets, answers, strict=True):
+        row[: len(data)] = np.frombuffer(data, dtype=np.uint8)
+    return Answers(
+        packets=packets,
+        lengths=np.array([len(data) for _, data in answers], dtype=np.int32),
+        destinations=np.array([to for to, _ in answers], dtype=np.uint16),
+    )

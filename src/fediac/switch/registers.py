@@ -1,0 +1,141 @@
+"""The switch's memory: one byte array of fixed size, and where everything stands in it.
+
+A job owns a contiguous region::
+
+    job record | two peak slots | half 0 | half 1
+
+A streamed exchange (tally, sum, block sum) runs in one half and the next exchange in
+the other, so that the answers of the last one can still be repeated to a client that
+lost them. An indexed sum needs a register for every address and takes both halves.
+Inside a half, packet ``j`` uses slot ``j mod n_slots``.
+
+A client has at most ``n_slots // 2`` packets of a tally or a sum in flight, counted
+from its first one without answer. So whoever sends packet ``j`` has the answers up to
+half the slots before it. Every client has sent those packets then, and had the answers
+up to half the slots before them: nobody misses what stood in the slot of packet ``j``.
+For the same reason nobody misses an exchange when the next but one begins. Both hold
+while a quorum counts every client that is alive. Block sums need more, see `blocks`.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
+
+N_RECORD_WORDS = 16
+RECORD_BYTES = 4 * N_RECORD_WORDS
+"""Word 0: the half in use. Then for each half the seven words of `HALF_WORDS`."""
+
+HALF_WORDS = (
+    "is_valid",
+    "round_number",
+    "exchange",
+    "kind",
+    "stride",
+    "n_slots",
+    "used",
+)
+
+SLOT = struct.Struct("<IIIHHHHBBBx")
+"""round, packet, aux, exchange, n_items, threshold, count, kind, bits, state."""
+
+FREE, OPEN, COMPLETE = 0, 1, 2
+
+MAX_REGISTER_BYTES = 0xFFFFFFFF
+
+
+def _align(n_bytes: int) -> int:
+    return -(-n_bytes // 8) * 8
+
+
+def n_planes(threshold: int) -> int:
+    """Return the bits of a vote counter that saturates at or above ``threshold``."""
+    return threshold.bit_length()
+
+
+def check_n_clients(n_clients: int) -> None:
+    """Raise unless a slot's bitmap has a bit for each of ``n_clients`` clients."""
+    if not 1 <= n_clients <= MAX_CLIENTS:
+        raise ValueError(
+            f"n_clients must be in 1..{MAX_CLIENTS} (bits of a slot's bitmap), "
+            f"got {n_clients}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the registers of one job stand, relative to its region's first byte."""
+
+    n_clients: int
+    payload_bytes: int
+    register_bytes: int
+
+    def __post_init__(self) -> None:
+        check_n_clients(self.n_clients)
+        if self.register_bytes > MAX_REGISTER_BYTES:
+            raise ValueError(
+                f"register_bytes must be at most {MAX_REGISTER_BYTES} (32-bit "
+                f"addresses), got {self.register_bytes}"
+            )
+        if self.half_bytes < self.slot_bytes(Kind.SUM):
+            needed = self.halves_at + 2 * self.slot_bytes(Kind.SUM)
+            raise ValueError(
+                f"register_bytes must be at least {needed} for two packets of "
+                f"{self.payload_bytes} bytes from {self.n_clients} clients, "
+                f"got {self.register_bytes}"
+            )
+
+    @property
+    def bitmap_bytes(self) -> int:
+        """One bit a client, rounded up to whole words."""
+        return _align(bitmap_bytes(self.n_clients))
+
+    @property
+    def peaks_at(self) -> int:
+        """Offset of the two peak slots."""
+        return RECORD_BYTES
+
+    @property
+    def halves_at(self) -> int:
+        """Offset of half 0."""
+        return self.peaks_at + 2 * self.slot_bytes(Kind.MAX)
+
+    @property
+    def half_bytes(self) -> int:
+        """Length of a half."""
+        return max(0, self.register_bytes - self.halves_at) // 16 * 8
+
+    @property
+    def clocks_bytes(self) -> int:
+        """What a block sum keeps of its clients: frontier, who announced, next one."""
+        return 8 + self.bitmap_bytes + _align(4 * self.n_clients)
+
+    def slot_bytes(self, kind: Kind, threshold: int = 1) -> int:
+        """Return the length of a slot: its record, who contributed, and its values."""
+        head = SLOT.size + self.bitmap_bytes
+        payload = _align(self.payload_bytes)
+        if kind == Kind.MAX:
+            return head
+        if kind == Kind.TALLY:
+            return head + n_planes(threshold) * payload
+        if kind == Kind.SUM:
+            return head + payload
+        return SLOT.size + payload
+
+    def n_slots(self, kind: Kind, threshold: int = 1) -> int:
+        """Return how many slots a streamed exchange gets; it may be none."""
+        room = self.half_bytes
+        if kind == Kind.BLOCK_SUM:
+            room -= self.clocks_bytes
+        return max(0, room // self.slot_bytes(kind, threshold))
+
+    def indexed_bytes(self, size: int) -> int:
+        """Return the register bytes of an indexed sum with ``size`` addresses."""
+        clients = self.bitmap_bytes + _align(4 * self.n_clients)
+        return SLOT.size + clients + _align(-(-size // 8)) + _align(4 * size)
+
+    @property
+    def indexed_capacity(self) -> int:
+        """The most addresses an indexed sum can have."""
+        room = 2 * self.half_bytes - self.indexed_bytes(0)
+        return max(0, (room - 16) * 8 // 33)

@@ -1,0 +1,200 @@
+"""Packets as tests write them, and a switch to send them to."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Switch
+from fediac.wire.header import END, Flag, Kind
+from fediac.wire.packet import Packet, decode, encode
+
+Sent = tuple[int, Packet]
+"""Where an answer goes, and the answer."""
+
+
+def send(switch: Switch, *packets: Packet | bytes) -> list[Sent]:
+    """Return the switch's answers to some packets that arrive together."""
+    data = [each if isinstance(each, bytes) else encode(each) for each in packets]
+    rows = np.zeros((len(data), max(map(len, data), default=0)), dtype=np.uint8)
+    for row, each in zip(rows, data, strict=True):
+        row[: len(each)] = np.frombuffer(each, dtype=np.uint8)
+    answers = switch.process(rows, np.array([len(each) for each in data], np.int32))
+    return [
+        (int(to), decode(row[:length].tobytes()))
+        for to, row, length in zip(
+            answers.destinations, answers.packets, answers.lengths, strict=True
+        )
+    ]
+
+
+def answer_to(switch: Switch, *packets: Packet) -> Packet:
+    """Return the only answer to some packets, which goes to everyone."""
+    ((to, answer),) = send(switch, *packets)
+    assert to == 0xFFFF
+    return answer
+
+
+def pack(lanes: Iterable[int], bits: int) -> bytes:
+    """Return lanes as one little-endian integer."""
+    lanes = list(lanes)
+    total = sum(lane << bits * place for place, lane in enumerate(lanes))
+    return total.to_bytes(-(-len(lanes) * bits // 8), "little")
+
+
+def unpack(body: bytes, n_items: int, bits: int) -> list[int]:
+    """Return the lanes that `pack` packed."""
+    total = int.from_bytes(body, "little")
+    return [total >> bits * place & (1 << bits) - 1 for place in range(n_items)]
+
+
+def votes(
+    job: Job,
+    client: int,
+    mask: str,
+    *,
+    threshold: int = 1,
+    packet: int = 0,
+    round_number: int = 0,
+    exchange: int = 0,
+    peak: int = 0,
+    bits: int = 0,
+) -> Packet:
+    """Return a vote packet; ``mask`` has one 0 or 1 an entry, the first one first."""
+    return Packet(
+        kind=Kind.TALLY,
+        job=job.number,
+        round_number=round_number,
+        exchange=exchange,
+        client=client,
+        packet=packet,
+        n_items=len(mask),
+        aux=peak,
+        threshold=threshold,
+        bits=bits,
+        body=pack(map(int, mask), 1),
+    )
+
+
+def gia(answer: Packet) -> str:
+    """Return the mask in an answer to votes."""
+    return "".join(map(str, unpack(answer.body, answer.n_items, 1)))
+
+
+def lanes(
+    job: Job,
+    client: int,
+    values: Sequence[int],
+    *,
+    bits: int = 8,
+    packet: int = 0,
+    round_number: int = 0,
+    exchange: int = 0,
+) -> Packet:
+    """Return a packet of a sum."""
+    return Packet(
+        kind=Kind.SUM,
+        job=job.number,
+        round_number=round_number,
+        exchange=exchange,
+        client=client,
+        packet=packet,
+        n_items=len(values),
+        bits=bits,
+        body=pack(values, bits),
+    )
+
+
+def totals(answer: Packet) -> list[int]:
+    """Return the lanes in an answer to a sum."""
+    return unpack(answer.body, answer.n_items, answer.bits)
+
+
+def peak(
+    job: Job, client: int, value: int, *, round_number: int = 0, exchange: int = 0
+) -> Packet:
+    """Return a packet of a maximum."""
+    return Packet(
+        kind=Kind.MAX,
+        job=job.number,
+        round_number=round_number,
+        exchange=exchange,
+        client=client,
+        aux=value,
+    )
+
+
+def announce(job: Job, client: int, first: int = END, *, exchange: int = 0) -> Packet:
+    """Return a block sum's first packet."""
+    return Packet(
+        kind=Kind.BLOCK_SUM,
+        job=job.number,
+        round_number=0,
+        exchange=exchange,
+        client=client,
+        aux=first,
+        flags=Flag.ANNOUNCE,
+    )
+
+
+def block(
+    job: Job,
+    client: int,
+    number: int,
+    levels: Sequence[int],
+    *,
+    following: int = END,
+    exchange: int = 0,
+) -> Packet:
+    """Return a block that names the client's next one."""
+    return Packet(
+        kind=Kind.BLOCK_SUM,
+        job=job.number,
+        round_number=0,
+        exchange=exchange,
+        client=client,
+        packet=number,
+        n_items=len(levels),
+        aux=following,
+        bits=32,
+        body=np.array(levels, dtype="<i4").tobytes(),
+    )
+
+
+def levels(answer: Packet) -> list[int]:
+    """Return the totals in a block's answer."""
+    return [int(level) for level in np.frombuffer(answer.body, dtype="<i4")]
+
+
+def pairs(
+    job: Job,
+    client: int,
+    values: dict[int, int],
+    *,
+    size: int = 16,
+    packet: int = 0,
+    exchange: int = 0,
+    is_last: bool = True,
+) -> Packet:
+    """Return a packet of an indexed sum; ``values`` maps addresses to levels."""
+    body = np.array(list(values.items()), dtype="<i8").reshape(-1, 2)
+    return Packet(
+        kind=Kind.INDEXED_SUM,
+        job=job.number,
+        round_number=0,
+        exchange=exchange,
+        client=client,
+        packet=packet,
+        n_items=len(values),
+        aux=size,
+        bits=32,
+        flags=Flag.LAST if is_last else Flag(0),
+        body=body.astype("<i4").tobytes(),
+    )
+
+
+def indexed_totals(answers: Iterable[Packet]) -> dict[int, int]:
+    """Return what the answers to an indexed sum say: address -> total."""
+    body = b"".join(answer.body for answer in answers)
+    rows = np.frombuffer(body, dtype="<i4").reshape(-1, 2)
+    return {int(index): int(total) for index, total in rows}

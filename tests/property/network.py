@@ -1,0 +1,219 @@
+"""Clients that follow the protocol, and a network that loses, doubles and reorders.
+
+Time is a counter. Clients send again what was not answered in time; the switch has no
+clock. This is the protocol from the clients' side in its shortest form.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Switch
+from fediac.wire.header import END, EVERYONE, Flag, Kind
+from fediac.wire.packet import Packet
+from tests.packets import announce, block, send
+
+TIMEOUT = 12
+MAX_TICKS = 20_000
+
+
+class Asking(Protocol):
+    """One exchange of one client."""
+
+    answers: dict[int, Packet]
+
+    @property
+    def is_done(self) -> bool: ...
+    def due(self) -> Iterator[Packet]:
+        """Yield what should be on its way now."""
+
+    def take(self, answer: Packet) -> None: ...
+
+
+@dataclass
+class Aligned:
+    """A tally, sum or maximum: a window of half the slots."""
+
+    packets: Sequence[Packet]
+    n_slots: int
+    answers: dict[int, Packet] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.answers) == len(self.packets)
+
+    def due(self) -> Iterator[Packet]:
+        missing = [i for i in range(len(self.packets)) if i not in self.answers]
+        stop = missing[0] + max(1, self.n_slots // 2)
+        yield from (self.packets[i] for i in missing if i < stop)
+
+    def take(self, answer: Packet) -> None:
+        self.answers[answer.packet] = answer
+
+
+@dataclass
+class Indexed:
+    """An indexed sum: all packets in order, the last one again until all is there."""
+
+    packets: Sequence[Packet]
+    answers: dict[int, Packet] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        lasts = [i for i, each in self.answers.items() if Flag.LAST in each.flags]
+        return bool(lasts) and len(self.answers) == lasts[0] + 1
+
+    def due(self) -> Iterator[Packet]:
+        yield from self.packets
+
+    def take(self, answer: Packet) -> None:
+        self.answers[answer.packet] = answer
+
+
+class Blocks:
+    """A block sum: follows the chain of answers, by the rules for lossy networks."""
+
+    def __init__(
+        self,
+        job: Job,
+        client: int,
+        blocks: Mapping[int, list[int]],
+        n_blocks: int,
+        exchange: int,
+    ) -> None:
+        self.job, self.client, self.exchange = job, client, exchange
+        self.blocks, self.n_blocks = blocks, n_blocks
+        self.third = (job.layout.n_slots(Kind.BLOCK_SUM) + 1) // 3
+        self.answers: dict[int, Packet] = {}
+        self.expected: int | None = None
+        self.sent: list[Packet] = []
+        self.next = self._after(-1, self.third)
+
+    @property
+    def is_done(self) -> bool:
+        return self.expected == END
+
+    def _after(self, number: int, limit: int) -> int:
+        following = min((i for i in self.blocks if i > number), default=END)
+        following = min(following, limit)
+        return following if following < self.n_blocks else END
+
+    def due(self) -> Iterator[Packet]:
+        expected = self.expected or 0
+        while self.next < expected + self.third:
+            number = self.next
+            self.next = self._after(number, number + self.third)
+            self.sent.append(self._block(number, self.blocks.get(number, [])))
+        if self.expected is None:
+            first = self.sent[0].packet if self.sent else self.next
+            yield announce(self.job, self.client, first, exchange=self.exchange)
+        yield from (packet for packet in self.sent if packet.packet >= expected)
+        if self.expected is not None and self.expected < self.next:
+            yield self._block(expected, [])
+
+    def _block(self, number: int, levels: list[int]) -> Packet:
+        return block(
+            self.job,
+            self.client,
+            number,
+            levels,
+            following=self.next,
+            exchange=self.exchange,
+        )
+
+    def take(self, answer: Packet) -> None:
+        if Flag.ANNOUNCE in answer.flags:
+            self.expected = answer.aux if self.expected is None else self.expected
+        else:
+            self.answers[answer.packet] = answer
+            if self.expected is None and answer.packet == 0:
+                self.expected = 0
+        while self.expected in self.answers:
+            self.expected = self.answers[self.expected].aux
+
+
+@dataclass
+class Client:
+    """Goes through its exchanges one after the other."""
+
+    exchanges: Sequence[Asking]
+    round_number: int = 0
+    place: int = 0
+    last_sent: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        return self.place == len(self.exchanges)
+
+    def due(self, now: int) -> Iterator[Packet]:
+        if self.is_done:
+            return
+        for packet in self.exchanges[self.place].due():
+            key = (packet.exchange, packet.packet, int(packet.flags))
+            if now - self.last_sent.get(key, -TIMEOUT) >= TIMEOUT:
+                self.last_sent[key] = now
+                yield packet
+
+    def take(self, answer: Packet) -> None:
+        if answer.exchange != self.place or self.is_done:
+            return
+        self.exchanges[self.place].take(answer)
+        while not self.is_done and self.exchanges[self.place].is_done:
+            self.place += 1
+
+
+@dataclass(frozen=True)
+class Links:
+    """How bad the network is, both ways."""
+
+    loss: float
+    duplication: float
+    max_delay: int
+
+    def delays(self, rng: np.random.Generator) -> list[int]:
+        """Return when the copies of one packet arrive, if any do."""
+        n_copies = 1 + int(rng.random() < self.duplication)
+        return [
+            int(rng.integers(1, self.max_delay + 1))
+            for _ in range(n_copies)
+            if rng.random() >= self.loss
+        ]
+
+
+def run(
+    switch: Switch, clients: Mapping[int, Client], links: Links, seed: int
+) -> int | None:
+    """Return when all clients were done; None if they never are."""
+    rng = np.random.default_rng(seed)
+    flights: list[tuple[int, int, int, Packet]] = []
+    n_flights = 0
+    for now in range(MAX_TICKS):
+        arrived = []
+        while flights and flights[0][0] <= now:
+            _, _, to, packet = heapq.heappop(flights)
+            if to < 0:
+                arrived.append(packet)
+            else:
+                clients[to].take(packet)
+        leaving = [
+            (-1, each) for client in clients.values() for each in client.due(now)
+        ]
+        for to, answer in send(switch, *arrived):
+            receivers = clients if to == EVERYONE else (to,)
+            leaving += [(receiver, answer) for receiver in receivers]
+        for to, packet in leaving:
+            for delay in links.delays(rng):
+                n_flights += 1
+                heapq.heappush(flights, (now + delay, n_flights, to, packet))
+        if all(client.is_done for client in clients.values()):
+            return now
+    return None
+
+
+def numbered(packets: Sequence[Packet]) -> list[Packet]:
+    """Return the packets with their places as packet numbers."""
+    return [replace(packet, packet=place) for place, packet in enumerate(packets)]

@@ -1,0 +1,280 @@
+"""The protocol on bad networks: everyone is counted once and gets every answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Switch
+from fediac.wire.header import Kind
+from fediac.wire.packet import Packet
+from tests.packets import gia, indexed_totals, lanes, levels, pairs, peak, totals, votes
+from tests.planes import PLANES, data_plane
+from tests.property.network import (
+    Aligned,
+    Asking,
+    Blocks,
+    Client,
+    Indexed,
+    Links,
+    numbered,
+    run,
+)
+
+PAYLOAD_BYTES = 8
+BLOCK_LENGTH = 2
+MAX_THRESHOLD = 4
+Answers = Mapping[int, Packet]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One exchange of all clients, and the right answer."""
+
+    askings: Sequence[Asking]
+    read: Callable[[Answers], object]
+    expected: object
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a question is made from."""
+
+    job: Job
+    exchange: int
+    n_packets: int
+    n_clients: int
+    rng: np.random.Generator
+
+    def aligned(
+        self, kind: Kind, threshold: int, packets: list[list[Packet]]
+    ) -> Sequence[Asking]:
+        n_slots = self.job.layout.n_slots(kind, threshold)
+        return [Aligned(numbered(each), n_slots) for each in packets]
+
+
+def ask_tally(setting: Setting) -> Question:
+    """Random votes of 60 entries a packet; peaks and widths differ by client."""
+    n_clients, rng = setting.n_clients, setting.rng
+    threshold = int(rng.integers(1, min(n_clients, MAX_THRESHOLD) + 1))
+    masks = rng.integers(0, 2, (n_clients, setting.n_packets, 60))
+    packets = [
+        [
+            votes(
+                setting.job,
+                client,
+                "".join(map(str, mask)),
+                threshold=threshold,
+                exchange=setting.exchange,
+                peak=100 + client,
+                bits=8 + client,
+            )
+            for mask in of_client
+        ]
+        for client, of_client in enumerate(masks)
+    ]
+    agreed = (masks.sum(axis=0) >= threshold).astype(int)
+    return Question(
+        setting.aligned(Kind.TALLY, threshold, packets),
+        lambda answers: [
+            (gia(each), each.aux, each.bits, each.count)
+            for _, each in sorted(answers.items())
+        ],
+        [
+            ("".join(map(str, mask)), 99 + n_clients, 7 + n_clients, n_clients)
+            for mask in agreed
+        ],
+    )
+
+
+def ask_sum(setting: Setting) -> Question:
+    """Lanes of 12 bits, which straddle bytes."""
+    n_clients = setting.n_clients
+    limit = (1 << 12) // n_clients
+    values = setting.rng.integers(0, limit, (n_clients, setting.n_packets, 5))
+    packets = [
+        [
+            lanes(
+                setting.job, client, each.tolist(), bits=12, exchange=setting.exchange
+            )
+            for each in of_client
+        ]
+        for client, of_client in enumerate(values)
+    ]
+    return Question(
+        setting.aligned(Kind.SUM, 1, packets),
+        lambda answers: [totals(each) for _, each in sorted(answers.items())],
+        values.sum(axis=0).tolist(),
+    )
+
+
+def ask_max(setting: Setting) -> Question:
+    values = setting.rng.integers(0, 1 << 32, setting.n_clients).tolist()
+    packets = [
+        [peak(setting.job, client, value, exchange=setting.exchange)]
+        for client, value in enumerate(values)
+    ]
+    return Question(
+        setting.aligned(Kind.MAX, 1, packets),
+        lambda answers: [each.aux for each in answers.values()],
+        [max(values)],
+    )
+
+
+def ask_blocks(setting: Setting) -> Question:
+    """Each client has some blocks; some have none, and some blocks nobody has."""
+    rng, n_blocks = setting.rng, 3 * setting.n_packets
+    share = rng.random(setting.n_clients) * rng.random()
+    askings, expected = [], dict[int, list[int]]()
+    for client in range(setting.n_clients):
+        chosen = np.flatnonzero(rng.random(n_blocks) < share[client]).tolist()
+        values = {i: rng.integers(-9, 10, BLOCK_LENGTH).tolist() for i in chosen}
+        for number, added in values.items():
+            old = expected.get(number, [0] * BLOCK_LENGTH)
+            expected[number] = [a + b for a, b in zip(old, added, strict=True)]
+        askings.append(Blocks(setting.job, client, values, n_blocks, setting.exchange))
+    return Question(
+        askings,
+        lambda answers: {
+            i: levels(each) for i, each in answers.items() if each.n_items
+        },
+        expected,
+    )
+
+
+def ask_indexed(setting: Setting) -> Question:
+    """One pair a packet, some addresses from several clients."""
+    size, expected = 2 * setting.n_packets, dict[int, int]()
+    askings = []
+    for client in range(setting.n_clients):
+        indices = setting.rng.choice(size, setting.n_packets, replace=False).tolist()
+        packets = numbered(
+            [
+                pairs(
+                    setting.job,
+                    client,
+                    {index: client + 1},
+                    size=size,
+                    exchange=setting.exchange,
+                    is_last=place == len(indices) - 1,
+                )
+                for place, index in enumerate(indices)
+            ]
+        )
+        for index in indices:
+            expected[index] = expected.get(index, 0) + client + 1
+        askings.append(Indexed(packets))
+    return Question(askings, lambda answers: indexed_totals(answers.values()), expected)
+
+
+ASK = {
+    "tally": ask_tally,
+    "sum": ask_sum,
+    "max": ask_max,
+    "blocks": ask_blocks,
+    "indexed": ask_indexed,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Clients, slots and a network; the last ``n_dead`` clients never send."""
+
+    n_clients: int
+    n_slots: int
+    links: Links
+    seed: int
+    n_dead: int = 0
+
+
+cases = st.builds(
+    Case,
+    n_clients=st.integers(1, 5),
+    n_slots=st.integers(2, 6),
+    links=st.builds(
+        Links,
+        loss=st.floats(0, 0.4),
+        duplication=st.floats(0, 0.4),
+        max_delay=st.integers(1, 10),
+    ),
+    seed=st.integers(0, 2**32 - 1),
+)
+
+
+def check(names: Sequence[str], case: Case) -> None:
+    """Let clients ask in turn; compare what each of them was told."""
+    # Slots of a tally with three planes, the longest of all.
+    half_bytes = case.n_slots * (24 + 8 + 3 * PAYLOAD_BYTES)
+    switch = Switch(1 << 16, payload_bytes=PAYLOAD_BYTES)
+    job = switch.open(
+        case.n_clients + case.n_dead,
+        quorum=case.n_clients,
+        register_bytes=128 + 2 * half_bytes,
+    )
+    rng = np.random.default_rng(case.seed)
+    questions = [
+        ASK[name](
+            Setting(
+                job, place, int(rng.integers(1, 4 * case.n_slots)), case.n_clients, rng
+            )
+        )
+        for place, name in enumerate(names)
+    ]
+    clients = {
+        client: Client([question.askings[client] for question in questions])
+        for client in range(case.n_clients)
+    }
+    assert run(switch, clients, case.links, case.seed) is not None
+    for question in questions:
+        for asking in question.askings:
+            assert question.read(asking.answers) == question.expected
+    assert switch.counters.register_bytes <= job.layout.register_bytes
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=25, deadline=None)
+@given(
+    names=st.lists(
+        st.sampled_from(["tally", "sum", "max", "blocks"]), min_size=1, max_size=5
+    ),
+    case=cases,
+)
+def test_any_sequence_of_streamed_exchanges_survives_a_bad_network(
+    plane: str, names: list[str], case: Case
+) -> None:
+    with data_plane(plane):
+        check(names, case)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=15, deadline=None)
+@given(case=cases)
+def test_two_rounds_with_statistics_survive_a_bad_network(
+    plane: str, case: Case
+) -> None:
+    with data_plane(plane):
+        check(2 * ["tally", "sum", "max", "sum"], case)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=15, deadline=None)
+@given(case=cases)
+def test_indexed_sums_between_peaks_survive_a_bad_network(
+    plane: str, case: Case
+) -> None:
+    with data_plane(plane):
+        check(["sum", "max", "indexed", "max", "indexed", "max", "blocks"], case)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=15, deadline=None)
+@given(case=cases, n_dead=st.integers(1, 4))
+def test_a_quorum_finishes_without_the_dead(
+    plane: str, case: Case, n_dead: int
+) -> None:
+    with data_plane(plane):
+        check(["tally", "sum", "max", "sum"], replace(case, n_dead=n_dead))

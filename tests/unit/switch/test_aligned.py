@@ -1,0 +1,179 @@
+from dataclasses import replace
+
+import pytest
+
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Switch
+from fediac.wire.header import EVERYONE, Flag, Kind
+from tests.packets import answer_to, gia, lanes, peak, send, totals, votes
+
+
+def test_nothing_is_answered_before_every_client_voted(
+    switch: Switch, job: Job
+) -> None:
+    assert send(switch, votes(job, 0, "1"), votes(job, 2, "1")) == []
+
+
+def test_the_answer_goes_to_everyone(switch: Switch, job: Job) -> None:
+    ((to, answer),) = send(
+        switch, *(votes(job, i, "101", threshold=3) for i in range(3))
+    )
+    assert (to, answer.client) == (EVERYONE, EVERYONE)
+    assert answer.flags == Flag.ANSWER
+    assert (gia(answer), answer.count) == ("101", 3)
+
+
+def test_retransmitted_vote_is_counted_once(switch: Switch, job: Job) -> None:
+    again = votes(job, 0, "1", threshold=2)
+    packets = [again, again, again, *(votes(job, i, "0", threshold=2) for i in (1, 2))]
+    assert gia(answer_to(switch, *packets)) == "0"
+    assert switch.counters.drops == {"duplicate": 2}
+
+
+def test_retransmitted_levels_are_added_once(switch: Switch, job: Job) -> None:
+    again = lanes(job, 0, [7])
+    answer = answer_to(switch, again, again, lanes(job, 1, [1]), lanes(job, 2, [2]))
+    assert totals(answer) == [10]
+
+
+def test_full_slot_repeats_its_answer_to_the_client_that_lost_it(
+    switch: Switch, job: Job
+) -> None:
+    first = answer_to(switch, *(lanes(job, i, [i]) for i in range(3)))
+    assert send(switch, lanes(job, 1, [1])) == [(1, replace(first, client=1))]
+    assert switch.counters.repeated == 1
+
+
+def test_peak_and_width_of_a_tally_are_the_largest_of_all(
+    switch: Switch, job: Job
+) -> None:
+    told = [(5, 9), (8, 7), (6, 11)]
+    answer = answer_to(
+        switch,
+        *(
+            votes(job, i, "1", peak=top, bits=bits)
+            for i, (top, bits) in enumerate(told)
+        ),
+    )
+    assert (answer.aux, answer.bits) == (8, 11)
+
+
+def test_largest_peak_comes_back(switch: Switch, job: Job) -> None:
+    answer = answer_to(
+        switch, *(peak(job, i, top) for i, top in enumerate((3, 0xFFFFFFFF, 7)))
+    )
+    assert (answer.kind, answer.aux, answer.body) == (Kind.MAX, 0xFFFFFFFF, b"")
+
+
+def test_a_packet_ahead_of_the_window_is_dropped_as_busy(
+    switch: Switch, job: Job
+) -> None:
+    n_slots = job.layout.n_slots(Kind.SUM)
+    assert send(switch, lanes(job, 0, [1]), lanes(job, 0, [1], packet=n_slots)) == []
+    assert switch.counters.drops == {"busy": 1}
+
+
+def test_a_complete_slot_is_reused(switch: Switch, job: Job) -> None:
+    n_slots = job.layout.n_slots(Kind.SUM)
+    for packet in (0, n_slots, 5 * n_slots):
+        values = (lanes(job, i, [packet % 7 + i], packet=packet) for i in range(3))
+        assert totals(answer_to(switch, *values)) == [3 * (packet % 7) + 3]
+
+
+def test_a_packet_of_a_reused_slot_is_stale(switch: Switch, job: Job) -> None:
+    n_slots = job.layout.n_slots(Kind.SUM)
+    answer_to(switch, *(lanes(job, i, [1]) for i in range(3)))
+    send(switch, lanes(job, 0, [1], packet=n_slots), lanes(job, 1, [1], packet=0))
+    assert switch.counters.drops == {"stale": 1}
+
+
+def test_the_last_exchange_is_repeated_while_the_next_one_runs(
+    switch: Switch, job: Job
+) -> None:
+    first = answer_to(switch, *(votes(job, i, "11") for i in range(3)))
+    send(switch, lanes(job, 0, [1], exchange=1))
+    assert send(switch, votes(job, 2, "11")) == [(2, replace(first, client=2))]
+
+
+def test_the_last_exchange_but_one_is_stale(switch: Switch, job: Job) -> None:
+    for exchange in range(3):
+        answer_to(switch, *(lanes(job, i, [1], exchange=exchange) for i in range(3)))
+    assert send(switch, lanes(job, 0, [1], exchange=0)) == []
+    assert switch.counters.drops == {"stale": 1}
+
+
+def test_a_new_round_comes_after_every_exchange_of_the_old(
+    switch: Switch, job: Job
+) -> None:
+    answer_to(switch, *(lanes(job, i, [1], exchange=9) for i in range(3)))
+    new = answer_to(switch, *(lanes(job, i, [2], round_number=1) for i in range(3)))
+    assert (new.round_number, totals(new)) == (1, [6])
+
+
+def test_a_round_that_was_given_up_does_not_block_the_next(
+    switch: Switch, job: Job
+) -> None:
+    for round_number in range(3):
+        send(switch, lanes(job, 0, [1], round_number=round_number))
+    last = (lanes(job, i, [2], round_number=3) for i in range(3))
+    assert totals(answer_to(switch, *last)) == [6]
+
+
+def test_a_peak_that_was_given_up_does_not_block_the_next(
+    switch: Switch, job: Job
+) -> None:
+    for round_number in range(3):
+        send(switch, peak(job, 0, 9, round_number=round_number))
+    last = (peak(job, i, i, round_number=3) for i in range(3))
+    assert answer_to(switch, *last).aux == 2
+
+
+def test_the_last_two_peaks_are_repeated_and_older_ones_are_stale(
+    switch: Switch, job: Job
+) -> None:
+    for exchange in range(3):
+        answer_to(switch, *(peak(job, i, 7, exchange=exchange) for i in range(3)))
+    assert len(send(switch, peak(job, 0, 7, exchange=2))) == 1
+    assert len(send(switch, peak(job, 0, 7, exchange=1))) == 1
+    assert send(switch, peak(job, 0, 7, exchange=0)) == []
+    assert switch.counters.drops == {"stale": 1}
+
+
+def test_peaks_leave_the_halves_alone(switch: Switch, job: Job) -> None:
+    first = answer_to(switch, *(lanes(job, i, [1]) for i in range(3)))
+    for exchange in (1, 2, 3):
+        answer_to(switch, *(peak(job, i, 7, exchange=exchange) for i in range(3)))
+    assert send(switch, lanes(job, 0, [1])) == [(0, replace(first, client=0))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"n_items": 3},
+        {"bits": 4, "body": b"\1"},
+        {"kind": Kind.TALLY, "threshold": 1, "body": b"\1"},
+    ],
+)
+def test_a_packet_that_contradicts_its_group_is_malformed(
+    switch: Switch, job: Job, other: dict[str, object]
+) -> None:
+    first = lanes(job, 0, [1, 2])
+    changed = replace(lanes(job, 1, [1, 2]), **other)  # type: ignore[arg-type] # any field
+    if "n_items" in other:
+        changed = replace(changed, body=b"\1\2\3")
+    assert send(switch, first, changed) == []
+    assert switch.counters.drops == {"malformed": 1}
+
+
+def test_thresholds_must_agree_within_a_packet(switch: Switch, job: Job) -> None:
+    send(switch, votes(job, 0, "1", threshold=2), votes(job, 1, "1", threshold=3))
+    assert switch.counters.drops == {"malformed": 1}
+
+
+def test_a_tally_too_wide_for_a_half_is_dropped() -> None:
+    switch = Switch(64 + 2 * (24 + 128) + 2 * (24 + 128 + 16), payload_bytes=16)
+    job = switch.open(1024)
+    send(switch, votes(job, 0, "1", threshold=1024))
+    assert switch.counters.drops == {"registers": 1}
+    assert len(send(switch, lanes(job, 0, [1]))) == 0
+    assert switch.counters.drops == {"registers": 1}

@@ -1,0 +1,73 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac.errors import RemoteProtocolError
+from fediac.wire.header import HEADER, HEADER_BYTES, Flag, Kind
+from fediac.wire.packet import Packet, decode, encode
+
+VECTORS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[2] / "vectors" / "packets.json").read_text()
+)
+by_name = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+
+
+def packet_of(vector: dict[str, Any]) -> Packet:
+    fields = dict(vector["fields"])
+    kind, flags = Kind[fields.pop("kind")], Flag(fields.pop("flags"))
+    return Packet(kind, **fields, flags=flags, body=bytes.fromhex(vector["body"]))
+
+
+@by_name
+def test_golden_packets_are_encoded_to_the_byte(vector: dict[str, Any]) -> None:
+    assert encode(packet_of(vector)).hex() == vector["packet"]
+
+
+@by_name
+def test_golden_packets_are_decoded_to_the_field(vector: dict[str, Any]) -> None:
+    assert decode(bytes.fromhex(vector["packet"])) == packet_of(vector)
+
+
+@by_name
+def test_arrays_of_headers_read_the_same_fields(vector: dict[str, Any]) -> None:
+    data = bytes.fromhex(vector["packet"])
+    header = np.frombuffer(data[:HEADER_BYTES], dtype=HEADER)[0]
+    fields = vector["fields"] | {"kind": Kind[vector["fields"]["kind"]]}
+    assert {name: int(header[name]) for name in fields} == fields
+
+
+VALID = encode(Packet(Kind.MAX, job=1, round_number=2, exchange=3, client=4))
+
+
+@pytest.mark.parametrize("length", [0, 1, 31])
+def test_a_packet_shorter_than_a_header_is_refused(length: int) -> None:
+    message = f"packet must have at least 32 bytes, got {length}"
+    with pytest.raises(RemoteProtocolError, match=f"^{message}$"):
+        decode(VALID[:length])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (0, 0x00, "magic must be 0xfed1, got 0xfe00"),
+        (2, 2, "version must be 1, got 2"),
+        (3, 0, "kind must be in 1..5, got 0"),
+        (3, 6, "kind must be in 1..5, got 6"),
+    ],
+)
+def test_what_another_protocol_says_is_refused(
+    place: int, value: int, message: str
+) -> None:
+    data = bytearray(VALID)
+    data[place] = value
+    with pytest.raises(RemoteProtocolError, match=f"^{re.escape(message)}$"):
+        decode(bytes(data))
+
+
+def test_unknown_flags_are_kept() -> None:
+    data = VALID[:-1] + b"\xf0"
+    assert encode(decode(data)) == data

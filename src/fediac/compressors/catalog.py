@@ -1,0 +1,43 @@
+"""Name -> compressor: a plain table. A new algorithm is one file and one line here."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from fediac.compressors.fedavg import FedAvg
+from fediac.compressors.fediac import FediAC
+from fediac.compressors.libra import Libra
+from fediac.compressors.omnireduce import OmniReduce
+from fediac.compressors.switchml import SwitchML
+from fediac.compressors.topk import TopK
+from fediac.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One algorithm: its class and one line about it."""
+
+    compressor: Any
+    summary: str
+
+
+CATALOG: dict[str, Entry] = {
+    "fediac": Entry(FediAC, "vote on entries, add b-bit levels of the agreed ones"),
+    "switchml": Entry(SwitchML, "add b-bit levels of all entries in the switch"),
+    "omnireduce": Entry(OmniReduce, "add the blocks that hold a top-k entry"),
+    "libra": Entry(Libra, "top-k; hot entries in the switch, cold ones at a server"),
+    "fedavg": Entry(FedAvg, "all entries as floats at a parameter server"),
+    "topk": Entry(TopK, "top-k entries with indices at a parameter server"),
+}
+
+
+def find(name: str) -> Entry:
+    """Return the catalog's entry for ``name``.
+
+    Raises:
+        ConfigError: There is none; the message names the nearest.
+    """
+    if name in CATALOG:
+        return CATALOG[name]
+    near = get_close_matches(name, CATALOG, n=1, cutoff=0.0)[0]
+    raise ConfigError(f"unknown algorithm {name!r}; did you mean {near!r}?")

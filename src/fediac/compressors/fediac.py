@@ -1,0 +1,170 @@
+"""FediAC: vote on which entries matter, then add small integers for exactly those.
+
+Su, Zhou, Cui and Guo, "Expediting In-Network Federated Learning by Voting-Based
+Consensus Model Compression", arXiv 2402.03815, Sec. IV-A and Algorithm 1.
+
+Deviations, all of which keep the paper's mathematics:
+
+* Votes are independent coins with the paper's probability q_l instead of k draws;
+  ``law="draws"`` makes the draws.
+* The peak m travels in the vote packets and the switch keeps the maximum, so that no
+  server is needed to agree on the scale.
+* So does the width b in the first round, from each client's own power-law fit.
+* All gia entries are sent, zeros too: without indices, packets must stay aligned.
+* Levels are clamped to what N clients can add in b bits; exact arithmetic never needs
+  it, and what it cuts stays in the residual.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fediac.compressors.protocol import (
+    Facts,
+    Outcome,
+    Round,
+    State,
+    ask,
+    begin,
+    check_count,
+    left_energy,
+    unsent,
+)
+from fediac.core.bitpack import MAX_LANE_BITS, count_bits
+from fediac.core.corrected import Corrected
+from fediac.core.exchange import Consensus, Sum, Tally, Totals
+from fediac.core.mean import LaneMean, Mean
+from fediac.core.powerlaw import fit_power_law
+from fediac.core.quantize import (
+    MIN_PEAK,
+    Grid,
+    check_lanes,
+    float32_above,
+    send_chosen,
+)
+from fediac.core.residual import restore_missed
+from fediac.core.rng import Stream
+from fediac.core.tuning import best_bits, least_bits
+from fediac.core.types import Update
+from fediac.core.voting import LAWS, Law, draw_votes
+
+BitsRule = Literal["tuned", "bound"]
+
+_SPARE_BITS = 6
+"""Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
+
+
+@dataclass(frozen=True, slots=True)
+class FediAC:
+    """Consensus compression in two phases.
+
+    Attributes:
+        n_votes: k, entries a client votes for.
+        threshold: a, votes an entry needs.
+        bits: b, width of a lane. ``"tuned"``: each client fits its first update and
+            asks for the width with the fewest predicted bytes per progress;
+            ``"bound"``: for the smallest one above the paper's bound. The widest wish
+            wins and stays.
+        law: How clients vote; see `fediac.core.voting`.
+        residual: Keep what is not sent for the next round.
+    """
+
+    n_clients: int
+    n_votes: int
+    threshold: int
+    bits: int | BitsRule = "tuned"
+    law: Law = "bernoulli"
+    residual: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threshold <= self.n_clients:
+            raise ValueError(
+                f"threshold must be in 1..{self.n_clients} (n_clients), "
+                f"got {self.threshold}"
+            )
+        check_count("n_votes", self.n_votes)
+        if self.law not in LAWS:
+            raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
+        if isinstance(self.bits, int):
+            check_lanes(bits=self.bits, n_clients=self.n_clients)
+        elif self.bits not in ("tuned", "bound"):
+            raise ValueError(
+                f"bits must be a number, 'tuned' or 'bound', got {self.bits!r}"
+            )
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Yield a tally and a sum; return the mean update, next state and facts."""
+        check_count("n_votes", self.n_votes, update)
+        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
+        kept = corrected.values if self.residual else None
+        votes = draw_votes(
+            corrected, self.n_votes, stream.purpose("votes"), law=self.law
+        )
+        n_votes = count_bits(votes)
+        consensus: Consensus = yield from ask(
+            Tally(
+                votes,
+                dim=update.shape[0],
+                threshold=self.threshold,
+                peak=float32_above(corrected.peak),
+                bits=self._wished_bits(corrected, state),
+            )
+        )
+        bits, peak = consensus.bits, consensus.peak
+        if peak < MIN_PEAK or not count_bits(consensus.gia):
+            # Zeros follow no law, so they do not settle the width either.
+            after = State(kept, state.bits if peak < MIN_PEAK else bits)
+            return unsent(corrected, after, n_votes=n_votes, bits=bits, peak=peak)
+        grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
+        sent = send_chosen(
+            corrected.values,
+            consensus.gia,
+            grid,
+            stream.purpose("rounding"),
+            out=kept,
+        )
+        totals: Totals = yield from ask(
+            Sum(sent.lanes, sent.n_levels, bits, grid.limit)
+        )
+        if kept is not None:
+            missed = totals.contributors.missed(stream.client, sent.n_levels)
+            kept = restore_missed(kept, sent, consensus.gia, grid, missed)
+        facts = Facts(
+            n_votes=n_votes,
+            n_chosen=sent.n_levels,
+            bits=bits,
+            peak=peak,
+            scale=grid.scale,
+            energy=corrected.energy,
+            left_energy=left_energy(
+                corrected, chosen=sent.chosen_energy, left=sent.left_energy
+            ),
+        )
+        mean = Mean((LaneMean(totals, grid.scale, consensus.gia),))
+        return Outcome(mean, State(kept, bits), facts)
+
+    def _wished_bits(self, corrected: Corrected, state: State) -> int:
+        """Return the width this client asks for."""
+        if isinstance(self.bits, int):
+            return self.bits
+        if state.bits is not None:
+            return state.bits
+        return self._fitted_bits(corrected)
+
+    def _fitted_bits(self, corrected: Corrected) -> int:
+        """Return the width for the power law that this client's update follows."""
+        try:
+            fit = fit_power_law(corrected.values, peak=corrected.peak)
+            choose = best_bits if self.bits == "tuned" else least_bits
+            bits = choose(
+                fit,
+                dim=corrected.values.shape[0],
+                n_clients=self.n_clients,
+                n_votes=self.n_votes,
+                threshold=self.threshold,
+            )
+        except ValueError:
+            # No power law in sight: fewer than two entries that are not zero.
+            return self.n_clients.bit_length() + _SPARE_BITS
+        return min(bits, MAX_LANE_BITS)

@@ -1,0 +1,155 @@
+"""libra: hot entries are added by the switch, cold ones at a far server.
+
+Pan et al., "Enabling Fast and Flexible Distributed Deep Learning with Programmable
+Switches", 2022: a few parameters are updated often; only these get a register. The
+FediAC paper's best setting is k = 1 % of the entries.
+
+Deviations: the switch is integer, so clients first agree on a peak and send 32-bit
+levels of hot entries; cold entries go to the server as floats; error feedback unless
+``residual=False``. Which entries are hot is decided before training (`choose_hot`).
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from fediac.compressors.protocol import (
+    Facts,
+    Outcome,
+    Round,
+    State,
+    ask,
+    begin,
+    check_count,
+    left_energy,
+    unsent,
+)
+from fediac.core.bitpack import indices_of
+from fediac.core.exchange import (
+    Exchange,
+    IndexedSum,
+    IndexedTotals,
+    Max,
+    Peak,
+    ServerSum,
+    ServerTotals,
+)
+from fediac.core.magnitudes import largest
+from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
+from fediac.core.quantize import (
+    MIN_PEAK,
+    Grid,
+    energy_of,
+    float32_above,
+    level_limit,
+    stochastic_round,
+    subtract_sent,
+)
+from fediac.core.rng import Stream
+from fediac.core.types import Array, Indices, Update
+
+BITS = 32
+
+
+def choose_hot(counts: Array, n_hot: int) -> Indices:
+    """Return the ``n_hot`` entries with the highest counts, ascending.
+
+    Args:
+        counts: How often each entry was among a client's k largest.
+        n_hot: At most what the switch's registers hold
+            (``Switch.indexed_capacity``).
+    """
+    n_entries = counts.shape[0]
+    if not 1 <= n_hot <= n_entries:
+        raise ValueError(f"n_hot must be in 1..{n_entries} (dim), got {n_hot}")
+    xp = array_namespace(counts)
+    as_floats = xp.astype(counts, xp.float64)
+    return indices_of(largest(as_floats, n_hot), n_entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Libra:
+    """The ``n_sent`` largest entries, hot ones through the switch.
+
+    Attributes:
+        hot: Entry numbers that have a register, ascending; equal on all clients.
+        residual: Keep the other entries for the next round.
+    """
+
+    n_clients: int
+    n_sent: int
+    hot: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    residual: bool = True
+
+    def __post_init__(self) -> None:
+        level_limit(bits=BITS, n_clients=self.n_clients)
+        check_count("n_sent", self.n_sent)
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Yield a maximum, then both sums together; return the mean update."""
+        check_count("n_sent", self.n_sent, update)
+        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
+        values = corrected.values
+        kept = values if self.residual else None
+        agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
+        if agreed.peak < MIN_PEAK:
+            return unsent(
+                corrected, State(kept), n_votes=0, bits=BITS, peak=agreed.peak
+            )
+        grid = Grid.of(peak=agreed.peak, bits=BITS, n_clients=self.n_clients)
+        indices = indices_of(largest(values, self.n_sent), values.shape[0])
+        hot, addresses, cold = self._split(indices)
+        hot_values, cold_values = values[hot], values[cold]
+        levels = stochastic_round(hot_values, hot, grid, stream.purpose("rounding"))
+        left = subtract_sent(hot_values, levels, grid)
+        if kept is not None:
+            kept[hot] = left
+            kept[cold] = 0.0
+        pairs = IndexedSum(addresses, levels, self.hot.shape[0])
+        parts = yield from self._ask(pairs, ServerSum(cold_values, cold), grid)
+        sent_energy = energy_of(hot_values) + energy_of(cold_values)
+        facts = Facts(
+            n_votes=self.n_sent,
+            n_chosen=indices.shape[0],
+            bits=BITS,
+            peak=agreed.peak,
+            scale=grid.scale,
+            energy=corrected.energy,
+            left_energy=left_energy(
+                corrected, chosen=sent_energy, left=energy_of(left)
+            ),
+        )
+        return Outcome(Mean(parts), State(kept), facts)
+
+    def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:
+        """Return the hot ones of ``indices``, their registers, and the cold ones."""
+        xp = array_namespace(indices)
+        n_hot = self.hot.shape[0]
+        if not n_hot:
+            return indices[:0], indices[:0], indices
+        table = xp.asarray(self.hot, device=device(indices))
+        address = xp.searchsorted(table, indices)
+        address = xp.minimum(address, xp.full_like(address, n_hot - 1))
+        is_hot = table[address] == indices
+        return indices[is_hot], address[is_hot], indices[~is_hot]
+
+    def _ask(
+        self, pairs: IndexedSum, cold: ServerSum, grid: Grid
+    ) -> Generator[tuple[Exchange, ...], Any, tuple[MeanPart, ...]]:
+        """Yield both sums together, or only the server's when nothing is hot."""
+        if not pairs.size:
+            totals: ServerTotals = yield from ask(cold)
+            return (FloatMean(totals.values, totals.indices),)
+        answers: tuple[IndexedTotals, ServerTotals] = yield from ask(pairs, cold)
+        added, averaged = answers
+        xp = array_namespace(added.indices)
+        entries = xp.asarray(self.hot, device=device(added.indices))
+        return (
+            IndexedMean(added, grid.scale, entries),
+            FloatMean(averaged.values, averaged.indices),
+        )

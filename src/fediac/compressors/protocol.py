@@ -1,0 +1,169 @@
+"""What a compressor is: a generator that asks exchanges and returns a mean.
+
+A compressor sees one client's round. Each ``yield from ask(...)`` carries one exchange,
+or several that travel together; all clients must ask the same ones. It knows no
+transport, so every transport runs it.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from array_api_compat import array_namespace
+
+from fediac.core.corrected import Corrected, correct
+from fediac.core.exchange import Answer, Exchange
+from fediac.core.mean import Mean
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+from fediac.errors import UpdateError
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a client keeps between rounds.
+
+    Attributes:
+        residual: What earlier rounds left unsent; None stands for zeros.
+        bits: The lane width that the clients agreed on, once they have.
+    """
+
+    residual: Update | None = None
+    bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One client's numbers of a round, for logs.
+
+    Attributes:
+        n_votes: Entries this client voted for, or picked to send.
+        n_chosen: Entries sent by this client.
+        bits: Width of a level; 0 when clients send floats.
+        peak: The largest magnitude of all clients; 0 when they did not agree on one.
+        scale: Multiplier before rounding; 0 when nothing was rounded.
+        energy: ΣU².
+        left_energy: Σ(U − sent)².
+    """
+
+    n_votes: int
+    n_chosen: int
+    bits: int
+    peak: float
+    scale: float
+    energy: float
+    left_energy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a client has at the end of its round."""
+
+    mean: Mean
+    state: State
+    facts: Facts
+
+
+Round: TypeAlias = Generator[tuple[Exchange, ...], tuple[Answer, ...], Outcome]
+
+
+class Compressor(Protocol):
+    """An algorithm for one client's side of a round."""
+
+    @property
+    def n_clients(self) -> int:
+        """Clients of the round; levels are limited so that as many fit a lane."""
+        ...
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Yield exchanges; return the mean update, the next state and the facts.
+
+        Args:
+            update: This client's model change. Never written to.
+            state: What the last round returned.
+            stream: Randomness of this client and round.
+            out: Memory for the next residual; it may be the current one.
+        """
+        ...
+
+
+def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:
+    """Yield exchanges that travel together; return their answers.
+
+    One exchange gives its answer, several give a tuple. The type of an answer follows
+    from the exchange's, so callers annotate what they get.
+    """
+    answers = yield exchanges
+    return answers[0] if len(exchanges) == 1 else answers
+
+
+def check_count(name: str, count: int, update: Update | None = None) -> None:
+    """Raise unless ``count`` entries can be taken, of ``update`` if it is given.
+
+    A round checks this first of all: later its residual may be overwritten already.
+    """
+    if update is not None and not 1 <= count <= len(update):
+        raise ValueError(f"{name} must be in 1..{len(update)} (dim), got {count}")
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, got {count}")
+
+
+def begin(
+    update: Update,
+    state: State,
+    stream: Stream,
+    *,
+    keeps_residual: bool,
+    out: Update | None,
+) -> Corrected:
+    """Return the corrected update; its values may be changed into the next residual.
+
+    Without a residual to keep, its values are ``update`` itself and must be left alone.
+
+    Raises:
+        UpdateError: Some entries are not finite, so nothing may be sent.
+    """
+    if keeps_residual:
+        out = array_namespace(update).empty_like(update) if out is None else out
+        corrected = correct(update, state.residual, out=out)
+    else:
+        corrected = correct(update, None)
+    if corrected.n_nonfinite:
+        raise nonfinite_error(stream, corrected.n_nonfinite)
+    return corrected
+
+
+def unsent(
+    corrected: Corrected, state: State, *, n_votes: int, bits: int, peak: float
+) -> Outcome:
+    """Return the outcome of a legal round in which nothing is sent.
+
+    All clients see the same peak and gia, so all of them stop here or none does.
+    """
+    energy = corrected.energy
+    facts = Facts(n_votes, 0, bits, peak, 0.0, energy, energy)
+    return Outcome(Mean(), state, facts)
+
+
+def left_energy(corrected: Corrected, *, chosen: float, left: float = 0.0) -> float:
+    """Return Σ(U − sent)² over all entries.
+
+    The energies come from sums over different entries, so where all is sent rounding
+    could take their difference below zero.
+
+    Args:
+        corrected: U.
+        chosen: ΣU² over the sent entries.
+        left: Σ(U − sent)² over them.
+    """
+    return max(corrected.energy - chosen, 0.0) + left
+
+
+def nonfinite_error(stream: Stream, n_nonfinite: int) -> UpdateError:
+    """Return the error for an update that must not reach the switch."""
+    return UpdateError(
+        f"client {stream.client}, round {stream.round_number}: "
+        f"update has {n_nonfinite} entries that are NaN, infinite or beyond float32"
+    )

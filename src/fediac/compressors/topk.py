@@ -1,0 +1,69 @@
+"""Top-k: every client sends its k largest entries with their indices to the server.
+
+Stich et al., "Sparsified SGD with Memory", NeurIPS 2018: the classic sparsifier. A
+switch cannot help it, since clients send other indices.
+
+Deviations: none in the algorithm; the server returns the union of all sent indices.
+"""
+
+from dataclasses import dataclass
+
+from fediac.compressors.protocol import (
+    Facts,
+    Outcome,
+    Round,
+    State,
+    ask,
+    begin,
+    check_count,
+    left_energy,
+)
+from fediac.core.bitpack import indices_of
+from fediac.core.exchange import ServerSum, ServerTotals
+from fediac.core.magnitudes import largest
+from fediac.core.mean import FloatMean, Mean
+from fediac.core.quantize import energy_of
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The ``n_sent`` largest entries, as floats, past the switch.
+
+    Attributes:
+        residual: Keep the other entries for the next round.
+    """
+
+    n_clients: int
+    n_sent: int
+    residual: bool = True
+
+    def __post_init__(self) -> None:
+        check_count("n_sent", self.n_sent)
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Yield one sum at the server; return the mean update."""
+        check_count("n_sent", self.n_sent, update)
+        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
+        values = corrected.values
+        indices = indices_of(largest(values, self.n_sent), values.shape[0])
+        chosen = values[indices]
+        totals: ServerTotals = yield from ask(ServerSum(chosen, indices))
+        kept = None
+        if self.residual:
+            kept = values
+            kept[indices] = 0.0
+        facts = Facts(
+            n_votes=self.n_sent,
+            n_chosen=self.n_sent,
+            bits=0,
+            peak=0.0,
+            scale=0.0,
+            energy=corrected.energy,
+            left_energy=left_energy(corrected, chosen=energy_of(chosen)),
+        )
+        mean = Mean((FloatMean(totals.values, totals.indices),))
+        return Outcome(mean, State(kept), facts)

@@ -1,0 +1,200 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac.compressors import FediAC, State
+from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
+from fediac.core.exchange import Consensus, Contributors, Sum, Tally, Totals
+from fediac.core.powerlaw import fit_power_law
+from fediac.core.tuning import best_bits, least_bits
+from tests.support import refuses
+from tests.unit.compressors.rounds import (
+    DIM,
+    EVERYONE,
+    STREAM,
+    answer,
+    some_update,
+    start,
+)
+
+SETTINGS: Any = {"n_clients": 4, "n_votes": 100, "threshold": 2}
+GIA = np.arange(DIM) % 4 == 0
+
+
+def consensus(gia: Any = GIA, peak: float = 4.0, bits: int = 10) -> Consensus:
+    return Consensus(pack_bits(gia), peak, bits, EVERYONE)
+
+
+def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
+    return Totals(asked.lanes, asked.n_levels, asked.bits, asked.limit, contributors)
+
+
+def power_law_update(dim: int = 2000) -> Any:
+    magnitudes = np.arange(1.0, dim + 1.0) ** -0.5
+    signs = np.where(np.arange(dim) % 3, 1.0, -1.0)
+    return (signs * magnitudes).astype(np.float32)
+
+
+class TestVotes:
+    def test_client_asks_with_its_votes_peak_and_width(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10, law="topk"), some_update())
+        asked = answer(client)
+        assert isinstance(asked, Tally)
+        votes = unpack_bits(asked.votes, DIM)
+        assert np.flatnonzero(votes).tolist() == [0, 1, 37, 38, 39]
+        assert (asked.dim, asked.threshold, asked.bits) == (DIM, 2, 10)
+        assert asked.peak == 4.0
+
+    def test_votes_are_for_the_corrected_update(self) -> None:
+        residual = np.zeros(DIM, dtype=np.float32)
+        residual[20] = 100.0
+        state = State(residual)
+        asked = answer(
+            start(FediAC(2, 1, 2, bits=10, law="topk"), some_update(), state)
+        )
+        assert np.flatnonzero(unpack_bits(asked.votes, DIM)).tolist() == [20]
+        assert asked.peak == np.float32(100.2)
+
+    def test_peak_of_a_float64_update_is_rounded_up_to_float32(self) -> None:
+        update = np.full(DIM, 0.1 + 2.0**-40)
+        asked = answer(start(FediAC(2, 1, 2, bits=10), update))
+        assert asked.peak == float(np.float32(asked.peak))
+        assert 0.0 < asked.peak - update[0] < np.finfo(np.float32).eps
+
+
+class TestWidth:
+    def asked_bits(self, bits: Any, update: Any, state: State | None = None) -> int:
+        asked = answer(start(FediAC(**SETTINGS, bits=bits), update, state))
+        assert isinstance(asked, Tally)
+        return asked.bits
+
+    def test_first_wish_follows_from_the_fit(self) -> None:
+        update = power_law_update()
+        fit = fit_power_law(update, peak=1.0)
+        settings: Any = {"dim": 2000, **SETTINGS}
+        assert self.asked_bits("tuned", update) == best_bits(fit, **settings)
+        assert self.asked_bits("bound", update) == least_bits(fit, **settings)
+
+    def test_agreed_width_stays(self) -> None:
+        assert self.asked_bits("tuned", power_law_update(), State(bits=17)) == 17
+        assert self.asked_bits(9, power_law_update(), State(bits=17)) == 9
+
+    @pytest.mark.parametrize("rule", ["tuned", "bound"])
+    def test_update_without_a_law_asks_for_some_room(self, rule: str) -> None:
+        update = np.zeros(2000, dtype=np.float32)
+        assert self.asked_bits(rule, update) == 3 + 6
+        update[7] = 1.0
+        assert self.asked_bits(rule, update) == 3 + 6
+
+    def test_wish_never_exceeds_a_lane(self) -> None:
+        # One entry far above the law of all others puts the bound above 32 bits.
+        update = power_law_update()
+        update[0] = 1e30
+        assert self.asked_bits("bound", update) == 32
+
+    def test_round_of_zeros_does_not_settle_the_width(self) -> None:
+        zeros = np.zeros(2000, dtype=np.float32)
+        client = start(FediAC(**SETTINGS), zeros)
+        asked = answer(client)
+        outcome = answer(client, Consensus(asked.votes, 0.0, asked.bits, EVERYONE))
+        assert outcome.state.bits is None
+
+
+class TestLevels:
+    def test_chosen_entries_are_sent_in_the_agreed_width(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=8), some_update())
+        answer(client)
+        asked = answer(client, consensus(bits=10))
+        assert isinstance(asked, Sum)
+        assert (asked.n_levels, asked.bits, asked.limit) == (10, 10, 511 // 2)
+        levels = unpack_lanes(asked.lanes, 10, 10) - asked.limit
+        scale = (2**9 - 2) / (2 * 4.0)
+        chosen = some_update()[GIA].astype(np.float64)
+        assert np.all(np.abs(levels - scale * chosen) < 1.0)
+
+    def test_residual_keeps_what_was_not_sent(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10), some_update())
+        answer(client)
+        asked = answer(client, consensus())
+        outcome = answer(client, totals(asked))
+        levels = unpack_lanes(asked.lanes, 10, 10) - asked.limit
+        expected = some_update().astype(np.float64)
+        expected[GIA] -= levels / outcome.facts.scale
+        assert np.array_equal(outcome.state.residual, expected.astype(np.float32))
+        assert outcome.state.bits == 10
+
+    def test_client_left_out_of_a_packet_keeps_its_values(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10), some_update())
+        answer(client)
+        asked = answer(client, consensus())
+        partial = Contributors(0b11, {0: 0b01}, entries_per_packet=8)
+        outcome = answer(client, totals(asked, partial))
+        left_out, counted = np.flatnonzero(GIA)[:8], np.flatnonzero(GIA)[8:]
+        update, residual = some_update(), outcome.state.residual
+        # Rounded to float32 when it was subtracted and when it came back.
+        bound = 2 * np.finfo(np.float32).eps * 4.0
+        assert np.all(np.abs(residual - update)[left_out] <= bound)
+        assert np.all(np.abs(residual[counted]) < 1.0 / outcome.facts.scale)
+
+    def test_without_residual_nothing_is_kept(self) -> None:
+        update = some_update()
+        client = start(FediAC(2, 5, 2, bits=10, residual=False), update)
+        answer(client)
+        outcome = answer(client, totals(answer(client, consensus())))
+        assert outcome.state == State(None, 10)
+        assert np.array_equal(update, some_update())
+
+    def test_facts_measure_the_error(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10, law="topk"), some_update())
+        answer(client)
+        facts = (outcome := answer(client, totals(answer(client, consensus())))).facts
+        assert (facts.n_votes, facts.n_chosen, facts.bits) == (5, 10, 10)
+        exact = float(np.sum(outcome.state.residual.astype(np.float64) ** 2))
+        assert facts.left_energy == pytest.approx(exact, rel=1e-12)
+        energy = float(np.sum(some_update().astype(np.float64) ** 2))
+        assert facts.energy == pytest.approx(energy, rel=1e-12)
+
+
+class TestNothingToSend:
+    @pytest.mark.parametrize(
+        "agreed",
+        [consensus(GIA & False), consensus(peak=0.0), consensus(peak=2.0**-101)],
+        ids=["empty gia", "zero peak", "tiny peak"],
+    )
+    def test_residual_keeps_everything(self, agreed: Consensus) -> None:
+        client = start(FediAC(2, 5, 2, bits=10), some_update())
+        answer(client)
+        outcome = answer(client, agreed)
+        assert np.array_equal(outcome.state.residual, some_update())
+        assert outcome.mean.parts == ()
+        assert (outcome.facts.n_chosen, outcome.facts.scale) == (0, 0.0)
+        assert outcome.facts.left_energy == outcome.facts.energy
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"threshold": 0}, "threshold must be in 1..3 (n_clients), got 0"),
+        ({"threshold": 4}, "threshold must be in 1..3 (n_clients), got 4"),
+        ({"n_votes": 0}, "n_votes must be at least 1, got 0"),
+        ({"bits": 2}, "bits must leave room for 3 clients (at least 3), got 2"),
+        ({"bits": 0}, "bits must leave room for 3 clients (at least 3), got 0"),
+        ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
+        ({"bits": "best"}, "bits must be a number, 'tuned' or 'bound', got 'best'"),
+        ({"law": "top"}, "law must be one of bernoulli, draws, topk, got 'top'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
+    with refuses(text):
+        FediAC(**{"n_clients": 3, "n_votes": 5, "threshold": 2} | settings)
+
+
+def test_more_votes_than_entries_are_refused_before_anything_is_written() -> None:
+    residual = some_update()
+    client = FediAC(2, DIM + 1, 2, bits=10).run_round(
+        some_update(), State(residual), STREAM, out=residual
+    )
+    with refuses(f"n_votes must be in 1..{DIM} (dim), got {DIM + 1}"):
+        next(client)
+    assert np.array_equal(residual, some_update())

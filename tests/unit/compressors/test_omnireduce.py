@@ -1,0 +1,101 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac.compressors import OmniReduce, State
+from fediac.core.exchange import BlockSum, BlockTotals, Max, Peak
+from tests.support import refuses
+from tests.unit.compressors.rounds import (
+    DIM,
+    EVERYONE,
+    STREAM,
+    answer,
+    some_update,
+    start,
+)
+
+AGREED = Peak(4.0, EVERYONE)
+
+
+def test_blocks_with_a_top_entry_are_sent_and_zero_elsewhere() -> None:
+    # The five largest of forty are entries 0, 1, 37, 38 and 39.
+    client = start(OmniReduce(2, 5, block=6), some_update())
+    assert answer(client) == Max(4.0)
+    asked = answer(client, AGREED)
+    assert isinstance(asked, BlockSum)
+    assert asked.blocks.tolist() == [0, 6]
+    assert asked.levels.shape == (2, 6)
+    assert asked.levels.dtype == np.int32
+    places = np.argwhere(asked.levels != 0).tolist()
+    assert places == [[0, 0], [0, 1], [1, 1], [1, 2], [1, 3]]
+
+
+def test_residual_keeps_the_other_entries_and_the_rounding_error() -> None:
+    client = start(OmniReduce(2, 5, block=6), some_update())
+    answer(client)
+    asked = answer(client, AGREED)
+    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, EVERYONE))
+    residual, sent = outcome.state.residual, [0, 1, 37, 38, 39]
+    others = np.delete(np.arange(DIM), sent)
+    assert np.array_equal(residual[others], some_update()[others])
+    assert np.all(np.abs(residual[sent]) <= 1.0 / outcome.facts.scale)
+    assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 5)
+
+
+def test_zeros_are_not_sent_even_when_k_has_room() -> None:
+    update = np.zeros(DIM, dtype=np.float32)
+    update[13] = -2.0
+    client = start(OmniReduce(2, 5, block=6), update)
+    answer(client)
+    asked = answer(client, AGREED)
+    assert asked.blocks.tolist() == [2]
+
+
+def test_client_without_blocks_still_asks() -> None:
+    client = start(OmniReduce(2, 5, block=6), np.zeros(DIM, dtype=np.float32))
+    answer(client)
+    asked = answer(client, AGREED)
+    assert asked.blocks.tolist() == []
+    assert asked.levels.shape == (0, 6)
+
+
+def test_without_residual_nothing_is_kept() -> None:
+    update = some_update()
+    client = start(OmniReduce(2, 5, block=6, residual=False), update)
+    answer(client)
+    asked = answer(client, AGREED)
+    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, EVERYONE))
+    assert outcome.state == State()
+    assert np.array_equal(update, some_update())
+
+
+def test_zero_peak_sends_nothing() -> None:
+    client = start(OmniReduce(2, 5), np.zeros(DIM))
+    answer(client)
+    outcome = answer(client, Peak(0.0, EVERYONE))
+    assert outcome.mean.parts == ()
+    assert outcome.state.bits is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"n_clients": 0}, "n_clients must be at least 1, got 0"),
+        ({"n_sent": 0}, "n_sent must be at least 1, got 0"),
+        ({"block": 0}, "block must be at least 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
+    with refuses(text):
+        OmniReduce(**{"n_clients": 20, "n_sent": 5} | settings)
+
+
+def test_more_entries_than_there_are_is_refused_before_anything_is_written() -> None:
+    residual = some_update()
+    client = OmniReduce(2, DIM + 1).run_round(
+        some_update(), State(residual), STREAM, out=residual
+    )
+    with refuses(f"n_sent must be in 1..{DIM} (dim), got {DIM + 1}"):
+        next(client)
+    assert np.array_equal(residual, some_update())

@@ -1,0 +1,81 @@
+"""Fedavg and topk: the two that ask nothing of a switch."""
+
+import numpy as np
+
+from fediac.compressors import FedAvg, State, TopK
+from fediac.core.exchange import ServerSum, ServerTotals
+from tests.support import refuses
+from tests.unit.compressors.rounds import (
+    DIM,
+    EVERYONE,
+    STREAM,
+    answer,
+    some_update,
+    start,
+)
+
+
+class TestFedAvg:
+    def test_all_entries_go_to_the_server_and_nothing_is_left(self) -> None:
+        update = some_update()
+        client = start(FedAvg(2), update)
+        asked = answer(client)
+        assert isinstance(asked, ServerSum)
+        assert asked.values is update
+        assert asked.indices is None
+        outcome = answer(client, ServerTotals(2 * update, None, EVERYONE))
+        assert outcome.state == State()
+        assert outcome.facts.left_energy == 0.0
+        assert np.array_equal(outcome.mean.dense(update), 2 * update)
+        assert np.array_equal(update, some_update())
+
+
+class TestTopK:
+    def test_largest_entries_go_to_the_server_with_their_indices(self) -> None:
+        client = start(TopK(2, 5), some_update())
+        asked = answer(client)
+        assert isinstance(asked, ServerSum)
+        assert asked.indices is not None
+        assert asked.indices.tolist() == [0, 1, 37, 38, 39]
+        assert np.array_equal(asked.values, some_update()[asked.indices])
+
+    def test_residual_keeps_the_other_entries(self) -> None:
+        client = start(TopK(2, 5), some_update())
+        asked = answer(client)
+        outcome = answer(client, ServerTotals(asked.values, asked.indices, EVERYONE))
+        expected = some_update()
+        expected[asked.indices] = 0.0
+        assert np.array_equal(outcome.state.residual, expected)
+
+    def test_without_residual_nothing_is_kept(self) -> None:
+        update = some_update()
+        client = start(TopK(2, 5, residual=False), update)
+        asked = answer(client)
+        outcome = answer(client, ServerTotals(asked.values, asked.indices, EVERYONE))
+        assert outcome.state == State()
+        assert np.array_equal(update, some_update())
+
+    def test_error_is_never_below_zero_when_all_that_is_there_was_sent(self) -> None:
+        # The sums of all squares and of the sent ones round differently.
+        update = np.zeros(20_000)
+        update[::20] = np.random.default_rng(0).standard_normal(1000)
+        for first in range(0, 20_000, 1000):
+            update[first] = 0.0
+            n_sent = np.count_nonzero(update)
+            client = start(TopK(1, int(n_sent)), update)
+            asked = answer(client)
+            total = ServerTotals(asked.values, asked.indices, EVERYONE)
+            assert answer(client, total).facts.left_energy >= 0.0
+
+    def test_settings_out_of_range_are_refused(self) -> None:
+        with refuses("n_sent must be at least 1, got 0"):
+            TopK(2, 0)
+
+    def test_more_entries_than_there_are_is_refused_before_writing(self) -> None:
+        residual = some_update()
+        client = TopK(2, DIM + 1).run_round(
+            some_update(), State(residual), STREAM, out=residual
+        )
+        with refuses(f"n_sent must be in 1..{DIM} (dim), got {DIM + 1}"):
+            next(client)
+        assert np.array_equal(residual, some_update())

@@ -1,0 +1,163 @@
+"""One round, all clients in lockstep: updates in, mean and residuals and bill out."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from array_api_compat import device, is_torch_array
+
+from fediac import native
+from fediac.compressors.protocol import Compressor, Facts, Outcome, Round, State
+from fediac.core.ledger import Ledger
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+from fediac.switch.counters import Counters
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Switch
+from fediac.transports.arrays import ArrayTransport
+from fediac.transports.checks import check_finite, check_round
+from fediac.transports.lockstep import run_lockstep
+from fediac.transports.memory import MemoryTransport
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts:
+    """The numbers of one round, over all clients that took part.
+
+    Attributes:
+        votes: Entries voted for, or picked, by all clients together.
+        chosen: Entries one client sent: the size of the gia for FediAC, the mean over
+            clients where they send different ones.
+        gamma: Σ‖U − sent‖² / Σ‖U‖²; 0 when all updates are zero.
+        aggregations: What the switch counted this round.
+        register_bytes: The most register bytes in use at a time.
+    """
+
+    votes: int
+    chosen: int
+    bits: int
+    peak: float
+    scale: float
+    gamma: float
+    aggregations: int
+    register_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The result of one round.
+
+    Attributes:
+        mean: The mean update; subtract it from the model.
+        states: Every client's state for the next round.
+        ledger: Who sent what to whom.
+        facts: The round's numbers.
+        client_facts: The same for each client; None for one that was absent.
+    """
+
+    mean: Update
+    states: tuple[State, ...]
+    ledger: Ledger
+    facts: RoundFacts
+    client_facts: tuple[Facts | None, ...]
+
+
+def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
+    updates: Sequence[Update | None],
+    compressor: Compressor,
+    *,
+    seed: int,
+    round_number: int,
+    switch: Switch | None = None,
+    states: Sequence[State] | None = None,
+    out: Sequence[State] | None = None,
+    phase: str = "",
+) -> Aggregate:
+    """Return the aggregated update of one round, and everything that came with it.
+
+    All clients run in lockstep: NumPy arrays and CPU tensors as packets through
+    ``switch``, tensors on an accelerator as whole arrays there, with the same bits.
+
+    Args:
+        updates: One vector a client, w − w_local; None for a client that is absent.
+        compressor: The algorithm. Its ``n_clients`` must be at least the number of
+            updates that are present.
+        seed: Of the whole run.
+        round_number: Tells the random numbers of rounds apart.
+        switch: Where sums are made; a new one with 1 MiB of registers by default.
+        states: What the last round returned; fresh ones by default.
+        out: ``states`` again, to put the next residuals where the old ones are.
+        phase: For a second aggregation in the same round: its name in the ledger, and
+            what keeps its random numbers apart from the first one's.
+
+    Raises:
+        UpdateError: An update is not finite or does not fit the others. Nothing has
+            been changed then.
+    """
+    switch = Switch() if switch is None else switch
+    states = [State()] * len(updates) if states is None else states
+    buffers = [None] * len(updates) if out is None else [each.residual for each in out]
+    present = check_round(updates, states, buffers, compressor)
+    streams = {i: Stream(seed, round_number, i, phase) for i in present}
+    if out is not None:
+        check_finite(present, states, streams)
+    members = sum(1 << client for client in present)
+    switch.forget_peak()
+    job = switch.open(len(updates), present=members)
+    try:
+        clients = {
+            i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
+            for i, update in present.items()
+        }
+        outcomes, ledger, counters = _run(clients, present, switch, job, round_number)
+    finally:
+        switch.close(job)
+    ledger = ledger.with_phase(phase) if phase else ledger
+    first = next(iter(present))
+    after = tuple(
+        outcomes[i].state if i in outcomes else states[i] for i in range(len(updates))
+    )
+    every = tuple(
+        outcomes[i].facts if i in outcomes else None for i in range(len(updates))
+    )
+    mean = outcomes[first].mean.dense(present[first])
+    return Aggregate(mean, after, ledger, _round_facts(outcomes, counters), every)
+
+
+def _run(
+    clients: Mapping[int, Round],
+    updates: Mapping[int, Update],
+    switch: Switch,
+    job: Job,
+    round_number: int,
+) -> tuple[dict[int, Outcome], Ledger, Counters]:
+    """Run all clients to their outcomes, packet by packet or in arrays."""
+    like = next(iter(updates.values()))
+    if is_torch_array(like) and device(like).type != "cpu":
+        arrays = ArrayTransport(job)
+        outcomes, ledger = run_lockstep(clients, arrays, round_number=round_number)
+        return outcomes, ledger, arrays.counters
+    before = switch.counters
+    transport = MemoryTransport(switch, job, round_number)
+    n_threads = min(native.n_threads(), len(clients))
+    with ThreadPoolExecutor(n_threads) as pool:
+        outcomes, ledger = run_lockstep(
+            clients, transport, round_number=round_number, pool=pool
+        )
+    return outcomes, ledger, switch.counters.since(before)
+
+
+def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:
+    every = [outcome.facts for outcome in outcomes.values()]
+    energy = sum(facts.energy for facts in every)
+    left = sum(facts.left_energy for facts in every)
+    return RoundFacts(
+        votes=sum(facts.n_votes for facts in every),
+        chosen=round(sum(facts.n_chosen for facts in every) / len(every)),
+        bits=every[0].bits,
+        peak=every[0].peak,
+        scale=every[0].scale,
+        gamma=left / energy if energy else 0.0,
+        aggregations=counters.aggregations,
+        register_bytes=counters.register_bytes,
+    )

@@ -1,0 +1,202 @@
+"""Exchanges on whole arrays, where the arrays are: the switch's sums without packets.
+
+For updates on an accelerator. The answers have the bits that packets through a switch
+would give, and the counters are what its registers would have counted; tests compare
+both.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from array_api_compat import array_namespace, device
+
+from fediac.core.bitpack import pack_lanes, unpack_lanes
+from fediac.core.chunks import chunks
+from fediac.core.consensus import agree
+from fediac.core.exchange import (
+    Answer,
+    BlockSum,
+    BlockTotals,
+    Consensus,
+    Contributors,
+    Exchange,
+    IndexedSum,
+    IndexedTotals,
+    Max,
+    Peak,
+    ServerSum,
+    Sum,
+    Tally,
+    Totals,
+)
+from fediac.core.types import Indices, Packed
+from fediac.switch.counters import Counters
+from fediac.switch.job import Job
+from fediac.switch.registers import Layout
+from fediac.transports.packets import (
+    Pieces,
+    require_addresses,
+    require_block,
+    require_slots,
+)
+from fediac.transports.server import serve
+from fediac.wire.header import Kind
+
+
+class ArrayTransport:
+    """Carries the exchanges of one round in arrays, within ``job``'s registers."""
+
+    def __init__(self, job: Job) -> None:
+        self._contributors = Contributors(job.present)
+        self._registers = _RegisterCount(job.layout, job.present.bit_count())
+
+    @property
+    def counters(self) -> Counters:
+        """What a switch would have counted."""
+        return self._registers.counters
+
+    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
+        """Return the answer to one exchange, asked by all clients."""
+        asked: Any = list(requests.values())
+        match asked[0]:
+            case ServerSum():
+                everyone: Any = requests
+                return serve(everyone, self._contributors)
+            case Tally():
+                return self._tally(asked)
+            case Max():
+                self._registers.add_peak()
+                return Peak(max(each.peak for each in asked), self._contributors)
+            case Sum():
+                return self._sum(asked)
+            case BlockSum():
+                return self._block_sum(asked)
+            case IndexedSum():
+                return self._indexed_sum(asked)
+            case other:
+                raise TypeError(f"unknown exchange {type(other).__name__}")
+
+    def _tally(self, asked: Sequence[Tally]) -> Consensus:
+        first = asked[0]
+        self._registers.add_stream(Kind.TALLY, first.dim, 1, first.threshold)
+        return Consensus(
+            agree([each.votes for each in asked], first.threshold),
+            max(each.peak for each in asked),
+            max(each.bits for each in asked),
+            self._contributors,
+        )
+
+    def _sum(self, asked: Sequence[Sum]) -> Totals:
+        first = asked[0]
+        self._registers.add_stream(Kind.SUM, first.n_levels, first.bits)
+        lanes = add_lanes([each.lanes for each in asked], first.n_levels, first.bits)
+        return Totals(
+            lanes, first.n_levels, first.bits, first.limit, self._contributors
+        )
+
+    def _block_sum(self, asked: Sequence[BlockSum]) -> BlockTotals:
+        first = asked[0]
+        self._registers.check_block(first.levels.shape[1])
+        xp = array_namespace(first.blocks)
+        blocks = xp.unique_values(xp.concat([each.blocks for each in asked]))
+        shape = (blocks.shape[0], first.levels.shape[1])
+        totals = xp.zeros(shape, dtype=xp.int32, device=device(first.levels))
+        for each in asked:
+            totals[xp.searchsorted(blocks, each.blocks)] += each.levels
+        self._registers.add_blocks([each.blocks for each in asked], blocks)
+        return BlockTotals(blocks, totals, self._contributors)
+
+    def _indexed_sum(self, asked: Sequence[IndexedSum]) -> IndexedTotals:
+        first = asked[0]
+        xp = array_namespace(first.indices)
+        sums = xp.zeros(first.size, dtype=xp.int32, device=device(first.indices))
+        is_used = xp.zeros(first.size, dtype=xp.bool, device=device(first.indices))
+        for each in asked:
+            sums[each.indices] += xp.astype(each.levels, xp.int32)
+            is_used[each.indices] = True
+        union = xp.astype(xp.nonzero(is_used)[0], xp.int64)
+        counts = [each.indices.shape[0] for each in asked]
+        self._registers.add_indexed(counts, union.shape[0], first.size)
+        return IndexedTotals(union, sums[union], self._contributors)
+
+
+def add_lanes(packed: Sequence[Packed], n_lanes: int, bits: int) -> Packed:
+    """Return the lane by lane sum of packed lanes, as packed lanes."""
+    xp = array_namespace(packed[0])
+    added = []
+    for start, stop in chunks(n_lanes, packed[0]):
+        first, last = start // 8 * bits, -(-stop * bits // 8)
+        total = unpack_lanes(packed[0][first:last], stop - start, bits)
+        for other in packed[1:]:
+            total = total + unpack_lanes(other[first:last], stop - start, bits)
+        added.append(pack_lanes(total, bits))
+    return xp.concat(added)
+
+
+class _RegisterCount:
+    """The counters of a switch, worked out instead of counted."""
+
+    def __init__(self, layout: Layout, n_present: int) -> None:
+        self._layout = layout
+        self._n_present = n_present
+        self._packets_in = self._packets_out = self._aggregations = 0
+        self._previous = self._current = 0
+        self._spans_both = False
+        self._peak_bytes = layout.halves_at
+
+    @property
+    def counters(self) -> Counters:
+        return Counters(
+            packets_in=self._packets_in,
+            packets_out=self._packets_out,
+            aggregations=self._aggregations,
+            repeated=0,
+            register_bytes=self._peak_bytes,
+            drops={},
+        )
+
+    def _count(self, n_in: int, n_out: int, n_aggregations: int) -> None:
+        self._packets_in += n_in
+        self._packets_out += n_out
+        self._aggregations += n_aggregations
+
+    def _use(self, n_bytes: int, *, spans_both: bool = False) -> None:
+        """Let an exchange take the half that the last but one used, or both."""
+        is_alone = spans_both or self._spans_both
+        self._previous = 0 if is_alone else self._current
+        self._current, self._spans_both = n_bytes, spans_both
+        used = self._layout.halves_at + self._previous + self._current
+        self._peak_bytes = max(self._peak_bytes, used)
+
+    def add_peak(self) -> None:
+        self._count(self._n_present, 1, 1)
+
+    def add_stream(
+        self, kind: Kind, n_items: int, bits: int, threshold: int = 1
+    ) -> None:
+        n_slots = require_slots(self._layout, kind, threshold)
+        n_packets = Pieces(n_items, bits, self._layout.payload_bytes).n_packets
+        self._count(self._n_present * n_packets, n_packets, n_packets)
+        stride = self._layout.slot_bytes(kind, threshold)
+        self._use(min(n_packets, n_slots) * stride)
+
+    def check_block(self, length: int) -> None:
+        require_block(self._layout.payload_bytes, length)
+
+    def add_blocks(self, sent: Sequence[Indices], union: Indices) -> None:
+        n_slots = require_slots(self._layout, Kind.BLOCK_SUM)
+        n_union = union.shape[0]
+        n_in = sum(blocks.shape[0] for blocks in sent) + len(sent)
+        n_bare = int(not n_union or int(union[0]) > 0)
+        self._count(n_in, n_union + n_bare, n_union)
+        xp = array_namespace(union)
+        n_used = xp.unique_values(union % n_slots).shape[0]
+        stride = self._layout.slot_bytes(Kind.BLOCK_SUM)
+        self._use(self._layout.clocks_bytes + n_used * stride)
+
+    def add_indexed(self, counts: Sequence[int], n_union: int, size: int) -> None:
+        require_addresses(self._layout, size)
+        payload = self._layout.payload_bytes
+        n_in = sum(Pieces(count, 64, payload).n_packets for count in counts)
+        self._count(n_in, Pieces(n_union, 64, payload).n_packets, n_union)
+        self._use(self._layout.indexed_bytes(size), spans_both=True)

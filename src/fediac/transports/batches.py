@@ -1,0 +1,135 @@
+"""Many packets at a time, as one array of headers and payloads side by side."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fediac.switch.pipeline import Answers
+from fediac.transports.packets import Pieces
+from fediac.wire.header import HEADER, HEADER_BYTES, MAGIC, VERSION, Flag, Kind
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[Any]
+Rows = npt.NDArray[Any]
+"""A structured array: packets, or headers alone."""
+
+BATCH_PACKETS = 4096
+"""Packets built at a time: 6 MB, however many clients there are."""
+
+_BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32, Kind.INDEXED_SUM: 64}
+"""Bits of an item in a packet; the lanes of a sum have the width in its header."""
+
+
+class Batches:
+    """Writes the packets of one exchange.
+
+    Args:
+        fields: Header fields that all packets share.
+        payload_bytes: Room for items in a packet.
+    """
+
+    def __init__(self, fields: Mapping[str, int], payload_bytes: int) -> None:
+        self._fields = {"magic": MAGIC, "version": VERSION, **fields}
+        self._row = np.dtype([("header", HEADER), ("payload", "u1", (payload_bytes,))])
+
+    def empty(self, clients: npt.ArrayLike) -> Rows:
+        """Return one packet without items from each of ``clients``."""
+        batch = np.zeros(len(np.asarray(clients)), dtype=self._row)
+        batch["header"]["client"] = clients
+        for name, value in self._fields.items():
+            batch["header"][name] = value
+        return batch
+
+    def pieces(
+        self, packed: Mapping[int, Bytes], layout: Pieces, packets: tuple[int, int]
+    ) -> Rows:
+        """Return packets ``start..stop-1`` of some clients, client after client."""
+        start, stop = packets
+        n_each, n_bytes = stop - start, layout.n_bytes
+        batch = self.empty(np.repeat(list(packed), n_each))
+        numbers = np.arange(start, stop)
+        batch["header"]["packet"] = np.tile(numbers, len(packed))
+        batch["header"]["n_items"] = np.tile(layout.n_items(numbers), len(packed))
+        for place, data in enumerate(packed.values()):
+            part = batch["payload"][place * n_each : (place + 1) * n_each]
+            piece = data[start * n_bytes : stop * n_bytes]
+            n_full = len(piece) // n_bytes
+            full, rest = piece[: n_full * n_bytes], piece[n_full * n_bytes :]
+            part[:n_full, :n_bytes] = full.reshape(-1, n_bytes)
+            part[n_full:, : len(rest)] = rest
+        return batch
+
+    def announcements(self, numbers: Mapping[int, Integers]) -> Rows:
+        """Return one packet a client that names its first block."""
+        batch = self.empty(list(numbers))
+        batch["header"]["flags"] = Flag.ANNOUNCE
+        batch["header"]["aux"] = [each[0] for each in numbers.values()]
+        return batch
+
+    def blocks(
+        self,
+        numbers: Mapping[int, Integers],
+        levels: Mapping[int, Integers],
+        parts: Mapping[int, tuple[int, int]],
+    ) -> Rows:
+        """Return some clients' blocks, each from its first to its last place.
+
+        Args:
+            numbers: Client -> the numbers of its blocks, and END behind the last.
+            levels: Client -> one row of levels a block.
+            parts: Client -> places ``(start, stop)`` of the blocks to send.
+        """
+        counts = [stop - start for start, stop in parts.values()]
+        batch = self.empty(np.repeat(list(parts), counts))
+        header, payload, row = batch["header"], batch["payload"], 0
+        for client, (start, stop) in parts.items():
+            rows = np.ascontiguousarray(levels[client][start:stop], dtype="<i4")
+            length = rows.shape[1]
+            here = slice(row, row + stop - start)
+            payload[here, : 4 * length] = rows.view(np.uint8)
+            header["n_items"][here] = length
+            header["packet"][here] = numbers[client][start:stop]
+            header["aux"][here] = numbers[client][start + 1 : stop + 1]
+            row += stop - start
+        return batch
+
+
+def lengths_of(batch: Rows) -> npt.NDArray[np.int32]:
+    """Return how many bytes each packet of one exchange has."""
+    header = batch["header"]
+    n_bits = header["n_items"].astype(np.int32)
+    if len(header):
+        n_bits *= _BITS.get(Kind(header["kind"][0]), header["bits"])
+    lengths: npt.NDArray[np.int32] = HEADER_BYTES + -(-n_bits // 8)
+    return lengths
+
+
+def bytes_of(batch: Rows) -> Bytes:
+    """Return packets as one row of bytes each."""
+    return batch.view(np.uint8).reshape(len(batch), batch.itemsize)
+
+
+def groups(clients: Mapping[int, Any], n_each: int) -> Iterator[list[int]]:
+    """Yield clients in order, as many as fit a batch with ``n_each`` packets each."""
+    length = BATCH_PACKETS // n_each
+    every = list(clients)
+    for start in range(0, len(every), length):
+        yield every[start : start + length]
+
+
+def split(answers: Answers) -> tuple[Rows, Bytes]:
+    """Return the headers of answers, copied, and the bytes behind them."""
+    headers = answers.packets[:, :HEADER_BYTES].copy()
+    return headers.view(HEADER).reshape(-1), answers.packets[:, HEADER_BYTES:]
+
+
+def gather(answers: Answers, layout: Pieces, *, out: Bytes) -> Rows:
+    """Put the answers' payloads where they belong; return their headers."""
+    header, payload = split(answers)
+    n_bytes = layout.n_bytes
+    for number, row in zip(header["packet"].tolist(), payload, strict=True):
+        piece = out[number * n_bytes : (number + 1) * n_bytes]
+        piece[:] = row[: len(piece)]
+    return header

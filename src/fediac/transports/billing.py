@@ -1,0 +1,120 @@
+"""Exchange and answer -> ledger rows: the same bill whatever carried them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fediac.core.exchange import (
+    Answer,
+    BlockSum,
+    BlockTotals,
+    Exchange,
+    IndexedSum,
+    IndexedTotals,
+    Max,
+    ServerSum,
+    ServerTotals,
+    Sum,
+    Tally,
+)
+from fediac.core.ledger import Direction, Row
+from fediac.core.types import Array, Indices
+
+INDEX_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a row says about size: items, bits of an item, and block numbers."""
+
+    n_items: int
+    bits_per_item: int
+    blocks: Indices | None = None
+    n_bare: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _When:
+    round_number: int
+    step: int
+
+
+def bill_exchange(
+    requests: Mapping[int, Exchange], answer: Answer, *, round_number: int, step: int
+) -> list[Row]:
+    """Return the rows of one exchange: what each client sent, then what each got.
+
+    Args:
+        requests: What each client asked.
+        answer: What all of them got.
+        round_number: Of the round.
+        step: Which exchange of the round, counted from 0; those that travel together
+            have the same number.
+    """
+    when = _When(round_number, step)
+    uploads = [
+        _row(exchange, _upload(exchange), "up", client, when)
+        for client, exchange in requests.items()
+    ]
+    downloads = [
+        _row(exchange, _download(exchange, answer), "down", client, when)
+        for client, exchange in requests.items()
+    ]
+    return uploads + downloads
+
+
+def _row(
+    exchange: Exchange, bill: Bill, direction: Direction, client: int, when: _When
+) -> Row:
+    return Row(
+        round_number=when.round_number,
+        step=when.step,
+        client=client,
+        phase=exchange.phase,
+        kind=type(exchange).__name__.lower(),
+        direction=direction,
+        destination="server" if isinstance(exchange, ServerSum) else "switch",
+        n_items=bill.n_items,
+        bits_per_item=bill.bits_per_item,
+        blocks=bill.blocks,
+        n_bare=bill.n_bare,
+    )
+
+
+def _float_bits(values: Array, indices: Indices | None) -> int:
+    bits: int = 8 * values.dtype.itemsize
+    return bits if indices is None else bits + INDEX_BITS
+
+
+def _upload(exchange: Exchange) -> Bill:
+    match exchange:
+        case Tally():
+            return Bill(exchange.dim, 1)
+        case Max():
+            return Bill(0, 32)
+        case Sum():
+            return Bill(exchange.n_levels, exchange.bits)
+        case BlockSum():
+            # Before its first block a client announces which one that is.
+            n_blocks, length = exchange.levels.shape
+            return Bill(n_blocks * length, 32, exchange.blocks, n_bare=1)
+        case IndexedSum():
+            return Bill(exchange.indices.shape[0], 32 + INDEX_BITS)
+        case ServerSum():
+            n_items = exchange.values.shape[0]
+            return Bill(n_items, _float_bits(exchange.values, exchange.indices))
+
+
+def _download(exchange: Exchange, answer: Answer) -> Bill:
+    match answer:
+        case BlockTotals():
+            n_blocks, length = answer.totals.shape
+            # When nobody has block 0, the switch first tells where blocks begin.
+            n_bare = int(not n_blocks or int(answer.blocks[0]) > 0)
+            return Bill(n_blocks * length, 32, answer.blocks, n_bare)
+        case IndexedTotals():
+            return Bill(answer.indices.shape[0], 32 + INDEX_BITS)
+        case ServerTotals():
+            n_items = answer.values.shape[0]
+            return Bill(n_items, _float_bits(answer.values, answer.indices))
+        case _:
+            return _upload(exchange)

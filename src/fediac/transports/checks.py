@@ -1,0 +1,134 @@
+"""Bad input to a round: one clear line each, before anything is changed."""
+
+from collections.abc import Mapping, Sequence
+
+from array_api_compat import device, is_numpy_array, is_torch_array
+
+from fediac.compressors.protocol import Compressor, State, nonfinite_error
+from fediac.core.corrected import count_nonfinite
+from fediac.core.rng import Stream
+from fediac.core.types import Array, Update
+from fediac.errors import UpdateError
+from fediac.wire.header import MAX_CLIENTS
+
+
+def check_round(
+    updates: Sequence[Update | None],
+    states: Sequence[State],
+    buffers: Sequence[Update | None],
+    compressor: Compressor,
+) -> dict[int, Update]:
+    """Return the updates that are present, if all of them fit together."""
+    n_clients = len(updates)
+    if n_clients > MAX_CLIENTS:
+        raise ValueError(
+            f"updates must be at most {MAX_CLIENTS} (bits of a slot's bitmap), "
+            f"got {n_clients}"
+        )
+    if n_clients < compressor.n_clients:
+        raise ValueError(
+            f"compressor is for {compressor.n_clients} clients but there are "
+            f"{n_clients} updates"
+        )
+    for given, what in ((states, "states"), (buffers, "states in out")):
+        if len(given) != n_clients:
+            raise ValueError(f"there are {n_clients} updates but {len(given)} {what}")
+    present = {i: each for i, each in enumerate(updates) if each is not None}
+    if len(present) > compressor.n_clients:
+        raise ValueError(
+            f"compressor is for {compressor.n_clients} clients but {len(present)} "
+            "updates are present"
+        )
+    if not present:
+        raise ValueError("updates must have at least one that is not None")
+    like = next(iter(present.values()))
+    for client, update in present.items():
+        _check_update(client, update, like)
+        _check_kept(client, "residual", states[client].residual, update)
+        _check_kept(client, "out", buffers[client], update)
+    _check_buffers({client: buffers[client] for client in present})
+    return present
+
+
+def _check_update(client: int, update: Array, like: Array) -> None:
+    if not (is_numpy_array(update) or is_torch_array(update)):
+        raise UpdateError(
+            f"client {client}: update must be a NumPy array or a PyTorch tensor, "
+            f"got {type(update).__name__}"
+        )
+    if _dtype_name(update) not in ("float32", "float64"):
+        raise UpdateError(
+            f"client {client}: update must be float32 or float64, "
+            f"got {_dtype_name(update)}"
+        )
+    if getattr(update, "requires_grad", False):
+        raise UpdateError(
+            f"client {client}: update must not require a gradient, pass update.detach()"
+        )
+    if update.ndim != 1 or not update.shape[0]:
+        raise UpdateError(
+            f"client {client}: update must be a vector with at least one entry, "
+            f"got shape {tuple(update.shape)}"
+        )
+    if update.shape != like.shape:
+        raise UpdateError(
+            f"client {client}: update has {update.shape[0]} entries but the first has "
+            f"{like.shape[0]}"
+        )
+    if _describe(update) != _describe(like):
+        raise UpdateError(
+            f"client {client}: update is {_describe(update)} but the first is "
+            f"{_describe(like)}"
+        )
+
+
+def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> None:
+    if kept is None:
+        return
+    if _describe(kept) != _describe(update):
+        raise UpdateError(
+            f"client {client}: {name} is {_describe(kept)} but update is "
+            f"{_describe(update)}"
+        )
+    if kept.shape != update.shape:
+        raise UpdateError(
+            f"client {client}: {name} has shape {tuple(kept.shape)} but update has "
+            f"shape {tuple(update.shape)}"
+        )
+
+
+def _check_buffers(buffers: Mapping[int, Array | None]) -> None:
+    owners: dict[int, int] = {}
+    for client, buffer in buffers.items():
+        if buffer is None:
+            continue
+        if is_numpy_array(buffer) and not buffer.flags.writeable:
+            raise UpdateError(
+                f"client {client}: out must be writable, got a read-only array"
+            )
+        owner = owners.setdefault(id(buffer), client)
+        if owner != client:
+            raise UpdateError(
+                f"client {client}: out must be an array of its own, got that of "
+                f"client {owner}"
+            )
+
+
+def _dtype_name(array: Array) -> str:
+    return str(array.dtype).removeprefix("torch.")
+
+
+def _describe(array: Array) -> str:
+    return f"{type(array).__name__} of {_dtype_name(array)} on {device(array)}"
+
+
+def check_finite(
+    present: Mapping[int, Update],
+    states: Sequence[State],
+    streams: Mapping[int, Stream],
+) -> None:
+    """Refuse NaN before residuals are overwritten: later would be too late."""
+    for client, update in present.items():
+        n_nonfinite = count_nonfinite(update, states[client].residual)
+        if n_nonfinite:
+            raise nonfinite_error(streams[client], n_nonfinite)

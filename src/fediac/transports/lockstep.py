@@ -1,0 +1,107 @@
+"""All clients side by side: each exchange waits until every client has asked it."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol
+
+from fediac import native
+from fediac.compressors.protocol import Outcome, Round
+from fediac.core.exchange import Answer, Exchange
+from fediac.core.ledger import Ledger, Row
+from fediac.errors import LocalProtocolError
+from fediac.transports.billing import bill_exchange
+
+
+class Transport(Protocol):
+    """Something that carries one exchange of all clients and brings the answer."""
+
+    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
+        """Return the answer to what all clients ask."""
+        ...
+
+
+def run_lockstep(
+    clients: Mapping[int, Round],
+    transport: Transport,
+    *,
+    round_number: int,
+    pool: ThreadPoolExecutor | None = None,
+) -> tuple[dict[int, Outcome], Ledger]:
+    """Return every client's outcome: each exchange waits until all have asked it.
+
+    Args:
+        clients: Client number -> its round, not yet started.
+        transport: Carries each exchange.
+        round_number: For the ledger.
+        pool: Runs clients side by side between exchanges; without it, one by one.
+    """
+    rows: list[Row] = []
+    answers: tuple[Answer, ...] | None = None
+    run = map if pool is None else pool.map
+    step = 0
+    while True:
+        results = list(run(partial(_advance, answers), clients.values()))
+        asked, outcomes = _sort_out(clients, results)
+        if not asked:
+            return outcomes, Ledger(tuple(rows))
+        received = []
+        for place in range(len(next(iter(asked.values())))):
+            requests = {client: each[place] for client, each in asked.items()}
+            answer = transport.carry(requests)
+            rows += bill_exchange(
+                requests, answer, round_number=round_number, step=step
+            )
+            received.append(answer)
+        answers = tuple(received)
+        step += 1
+
+
+def _sort_out(
+    clients: Iterable[int], results: Iterable[tuple[Exchange, ...] | Outcome]
+) -> tuple[dict[int, tuple[Exchange, ...]], dict[int, Outcome]]:
+    """Return who asks what, and who has finished with what."""
+    asked: dict[int, tuple[Exchange, ...]] = {}
+    outcomes: dict[int, Outcome] = {}
+    for client, result in zip(clients, results, strict=True):
+        if isinstance(result, Outcome):
+            outcomes[client] = result
+        else:
+            asked[client] = result
+    if asked:
+        _check_lockstep(asked, outcomes)
+    return asked, outcomes
+
+
+def _advance(
+    answers: tuple[Answer, ...] | None, client: Round
+) -> tuple[Exchange, ...] | Outcome:
+    """Return what a client asks next, or its outcome.
+
+    Clients already run side by side, so a client's own kernels take one thread.
+    """
+    with native.single_thread():
+        try:
+            return next(client) if answers is None else client.send(answers)
+        except StopIteration as stop:
+            outcome: Outcome = stop.value
+            return outcome
+
+
+def _check_lockstep(
+    asked: Mapping[int, tuple[Exchange, ...]], outcomes: Mapping[int, Outcome]
+) -> None:
+    if outcomes:
+        raise LocalProtocolError(
+            f"client {next(iter(asked))} asks more exchanges than "
+            f"client {next(iter(outcomes))}: all clients must ask the same"
+        )
+    first, *others = asked
+    kinds = [type(each).__name__ for each in asked[first]]
+    for client in others:
+        found = [type(each).__name__ for each in asked[client]]
+        if found != kinds:
+            raise LocalProtocolError(
+                f"client {client} asks {', '.join(found)} but client {first} asks "
+                f"{', '.join(kinds)}: all clients must ask the same"
+            )

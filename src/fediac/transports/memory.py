@@ -1,0 +1,299 @@
+"""Exchanges as packets through a switch in this process, no network between.
+
+Clients send in windows, as the real protocol does: a slot is reused only when its
+packet is complete, so the switch never needs more registers than it has.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from array_api_compat import array_namespace
+
+from fediac.core.exchange import (
+    Answer,
+    BlockSum,
+    BlockTotals,
+    Consensus,
+    Contributors,
+    Exchange,
+    IndexedSum,
+    IndexedTotals,
+    Max,
+    Peak,
+    ServerSum,
+    Sum,
+    Tally,
+    Totals,
+)
+from fediac.core.types import Array
+from fediac.errors import FediacError
+from fediac.switch.job import Job
+from fediac.switch.pipeline import Answers, Switch
+from fediac.transports.batches import (
+    BATCH_PACKETS,
+    Batches,
+    Bytes,
+    Integers,
+    Rows,
+    bytes_of,
+    gather,
+    groups,
+    lengths_of,
+    split,
+)
+from fediac.transports.packets import (
+    Pieces,
+    require_addresses,
+    require_block,
+    require_slots,
+)
+from fediac.transports.server import serve
+from fediac.wire.header import END, INDEXED_ITEM, Flag, Kind
+
+_KINDS = {
+    Tally: Kind.TALLY,
+    Max: Kind.MAX,
+    Sum: Kind.SUM,
+    BlockSum: Kind.BLOCK_SUM,
+    IndexedSum: Kind.INDEXED_SUM,
+}
+
+
+class MemoryTransport:
+    """Carries the exchanges of one round through ``switch``.
+
+    Args:
+        switch: Where packets go.
+        job: The job opened for this round's clients.
+        round_number: Goes into every packet.
+    """
+
+    def __init__(self, switch: Switch, job: Job, round_number: int) -> None:
+        self._switch = switch
+        self._job = job
+        self._round_number = round_number
+        self._n_exchanges = 0
+        self._contributors = Contributors(job.present)
+
+    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
+        """Return the answer to one exchange, asked by all clients."""
+        first = next(iter(requests.values()))
+        asked: Any = requests
+        if isinstance(first, ServerSum):
+            return serve(asked, self._contributors)
+        self._n_exchanges += 1
+        packets = self._batches(_KINDS[type(first)])
+        match first:
+            case Tally():
+                return self._tally(asked, packets)
+            case Max():
+                return self._max(asked, packets)
+            case Sum():
+                return self._sum(asked, packets)
+            case BlockSum():
+                return self._block_sum(asked, packets)
+            case IndexedSum():
+                return self._indexed_sum(asked, packets)
+
+    def _batches(self, kind: Kind) -> Batches:
+        fields = {
+            "kind": int(kind),
+            "job": self._job.number,
+            "round_number": self._round_number,
+            "exchange": self._n_exchanges,
+        }
+        return Batches(fields, self._switch.payload_bytes)
+
+    def _tally(self, requests: Mapping[int, Tally], packets: Batches) -> Consensus:
+        first = next(iter(requests.values()))
+        window = self._window(Kind.TALLY, first.threshold)
+        layout = Pieces(first.dim, 1, self._switch.payload_bytes)
+        votes = {i: _as_bytes(each.votes) for i, each in requests.items()}
+        fields = {
+            "threshold": dict.fromkeys(requests, first.threshold),
+            "aux": {i: _float_bits(each.peak) for i, each in requests.items()},
+            "bits": {i: each.bits for i, each in requests.items()},
+        }
+        gia = np.zeros(-(-first.dim // 8), dtype=np.uint8)
+        answered = self._stream(packets, votes, layout, window, fields, out=gia)
+        return Consensus(
+            _as_kind(gia, first.votes),
+            _to_float(int(answered["aux"].max())),
+            int(answered["bits"].max()),
+            self._contributors,
+        )
+
+    def _max(self, requests: Mapping[int, Max], packets: Batches) -> Peak:
+        batch = packets.empty(list(requests))
+        batch["header"]["aux"] = [_float_bits(each.peak) for each in requests.values()]
+        header, _ = split(self._send(batch))
+        self._check(len(header), 1)
+        return Peak(_to_float(int(header["aux"][0])), self._contributors)
+
+    def _sum(self, requests: Mapping[int, Sum], packets: Batches) -> Totals:
+        first = next(iter(requests.values()))
+        window = self._window(Kind.SUM)
+        layout = Pieces(first.n_levels, first.bits, self._switch.payload_bytes)
+        lanes = {i: _as_bytes(each.lanes) for i, each in requests.items()}
+        fields = {"bits": dict.fromkeys(requests, first.bits)}
+        totals = np.zeros(-(-first.n_levels * first.bits // 8), dtype=np.uint8)
+        self._stream(packets, lanes, layout, window, fields, out=totals)
+        return Totals(
+            _as_kind(totals, first.lanes),
+            first.n_levels,
+            first.bits,
+            first.limit,
+            self._contributors,
+        )
+
+    def _stream(
+        self,
+        packets: Batches,
+        packed: Mapping[int, Bytes],
+        layout: Pieces,
+        window: int,
+        fields: Mapping[str, Mapping[int, int]],
+        *,
+        out: Bytes,
+    ) -> Rows:
+        """Send packed items in windows; return the headers of all answers.
+
+        Args:
+            packets: Writes them.
+            packed: Client -> its packed items.
+            layout: How they are cut.
+            window: Packets a client may have in flight.
+            fields: Header field -> its value for each client.
+            out: Where the answers' payloads go.
+        """
+        answered = []
+        for start, stop in layout.windows(min(window, BATCH_PACKETS)):
+            n_each, n_answers = stop - start, 0
+            for group in groups(packed, n_each):
+                pieces = {client: packed[client] for client in group}
+                batch = packets.pieces(pieces, layout, (start, stop))
+                for name, values in fields.items():
+                    each = [values[client] for client in group]
+                    batch["header"][name] = np.repeat(each, n_each)
+                answered.append(gather(self._send(batch), layout, out=out))
+                n_answers += len(answered[-1])
+            self._check(n_answers, n_each)
+        return np.concatenate(answered)
+
+    def _block_sum(
+        self, requests: Mapping[int, BlockSum], packets: Batches
+    ) -> BlockTotals:
+        first = next(iter(requests.values()))
+        length = first.levels.shape[1]
+        require_block(self._switch.payload_bytes, length)
+        ahead = min(self._window(Kind.BLOCK_SUM), BATCH_PACKETS)
+        numbers = {i: np.append(_as_int64(r.blocks), END) for i, r in requests.items()}
+        levels = {i: _as_int32(r.levels) for i, r in requests.items()}
+        places = dict.fromkeys(requests, 0)
+        blocks = [np.zeros(0, dtype=np.int64)]
+        totals = [np.zeros((0, length), dtype=np.int32)]
+        header, _ = split(self._send(packets.announcements(numbers)))
+        # Block 0 is announced by its own answer.
+        frontier = int(header["aux"][0]) if len(header) else 0
+        while frontier < END:
+            reached = frontier
+            stops = _places_before(numbers, frontier + ahead)
+            for group in groups(requests, ahead):
+                parts = {i: (places[i], stops[i]) for i in group}
+                answers = self._send(packets.blocks(numbers, levels, parts))
+                header, payload = split(answers)
+                blocks.append(header["packet"].astype(np.int64))
+                totals.append(payload[:, : 4 * length].copy().view("<i4"))
+                reached = int(header["aux"][-1]) if len(header) else reached
+            # Everyone has sent what lies in the window, so the frontier must move.
+            self._check(int(reached > frontier), 1)
+            frontier, places = reached, stops
+        return BlockTotals(
+            _as_kind(np.concatenate(blocks), first.blocks),
+            _as_kind(np.concatenate(totals).astype(np.int32), first.levels),
+            self._contributors,
+        )
+
+    def _indexed_sum(
+        self, requests: Mapping[int, IndexedSum], packets: Batches
+    ) -> IndexedTotals:
+        first = next(iter(requests.values()))
+        require_addresses(self._job.layout, first.size)
+        pairs = []
+        for client, request in requests.items():
+            for batch in self._pairs(packets, client, request):
+                header, payload = split(self._send(batch))
+                for row, n_items in zip(payload, header["n_items"], strict=True):
+                    pairs.append(row[: 8 * int(n_items)].view(INDEXED_ITEM))
+        self._check(int(bool(pairs)), 1)
+        every = np.concatenate(pairs)
+        return IndexedTotals(
+            _as_kind(every["index"].astype(np.int64), first.indices),
+            _as_kind(every["level"].astype(np.int32), first.levels),
+            self._contributors,
+        )
+
+    def _pairs(
+        self, packets: Batches, client: int, request: IndexedSum
+    ) -> Iterator[Rows]:
+        """Yield the packets of one client's pairs, in batches."""
+        pairs = np.empty(request.indices.shape[0], dtype=INDEXED_ITEM)
+        pairs["index"] = _as_int64(request.indices)
+        pairs["level"] = _as_int64(request.levels)
+        packed = {client: pairs.view(np.uint8)}
+        layout = Pieces(len(pairs), 64, self._switch.payload_bytes)
+        for start, stop in layout.windows(BATCH_PACKETS):
+            batch = packets.pieces(packed, layout, (start, stop))
+            batch["header"]["aux"] = request.size
+            if stop == layout.n_packets:
+                batch["header"]["flags"][-1] = Flag.LAST
+            yield batch
+
+    def _window(self, kind: Kind, threshold: int = 1) -> int:
+        """Return how many packets a client may have in flight."""
+        n_slots = require_slots(self._job.layout, kind, threshold)
+        # Half the slots keep the answers of the last window for who lost them.
+        return n_slots if kind == Kind.BLOCK_SUM else max(1, n_slots // 2)
+
+    def _send(self, batch: Rows) -> Answers:
+        return self._switch.process(bytes_of(batch), lengths_of(batch))
+
+    def _check(self, found: int, expected: int) -> None:
+        if found != expected:
+            raise FediacError(
+                f"round {self._round_number}: the switch gave {found} answers where "
+                f"{expected} were due (drops: {self._switch.counters.drops})"
+            )
+
+
+def _places_before(numbers: Mapping[int, Integers], block: int) -> dict[int, int]:
+    """Return how many blocks each client has before ``block``, END not counted."""
+    return {i: int(np.searchsorted(each[:-1], block)) for i, each in numbers.items()}
+
+
+def _as_bytes(packed: Array) -> Bytes:
+    return np.ascontiguousarray(np.asarray(packed, dtype=np.uint8))
+
+
+def _as_int64(values: Array) -> npt.NDArray[np.int64]:
+    return np.asarray(values, dtype=np.int64)
+
+
+def _as_int32(values: Array) -> npt.NDArray[np.int32]:
+    return np.asarray(values, dtype=np.int32)
+
+
+def _as_kind(values: npt.NDArray[Any], like: Array) -> Array:
+    """Return ``values`` as the kind of array that ``like`` is, without a copy."""
+    return array_namespace(like).asarray(values)
+
+
+def _float_bits(peak: float) -> int:
+    """Return the bit pattern of a float32, which orders like the float itself."""
+    return int(np.float32(peak).view(np.uint32))
+
+
+def _to_float(bits: int) -> float:
+    return float(np.uint32(bits).view(np.float32))

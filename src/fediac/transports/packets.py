@@ -1,0 +1,73 @@
+"""How an exchange becomes packets, and whether a switch has registers for it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from fediac.switch.registers import Layout
+from fediac.wire.header import Kind, items_per_packet
+
+
+class Pieces:
+    """How ``n_items`` packed items of ``bits`` bits are cut into packets."""
+
+    def __init__(self, n_items: int, bits: int, payload_bytes: int) -> None:
+        self._n_items = n_items
+        self._per_packet = items_per_packet(bits, payload_bytes)
+        self.n_bytes = self._per_packet * bits // 8
+        self.n_packets = max(1, -(-n_items // self._per_packet))
+
+    def n_items(self, packets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many items each of ``packets`` holds."""
+        left = self._n_items - packets * self._per_packet
+        return np.minimum(left, self._per_packet)
+
+    def windows(self, window: int) -> Iterator[tuple[int, int]]:
+        """Yield ``(start, stop)`` packet numbers, at most ``window`` at a time."""
+        for start in range(0, self.n_packets, window):
+            yield start, min(start + window, self.n_packets)
+
+
+def require_slots(layout: Layout, kind: Kind, threshold: int = 1) -> int:
+    """Return how many slots an exchange gets.
+
+    Raises:
+        ValueError: The registers hold not even one a half.
+    """
+    n_slots = layout.n_slots(kind, threshold)
+    if n_slots:
+        return n_slots
+    fixed = layout.clocks_bytes if kind == Kind.BLOCK_SUM else 0
+    half = -(-(fixed + layout.slot_bytes(kind, threshold)) // 8) * 8
+    raise ValueError(
+        f"register_bytes must be at least {layout.halves_at + 2 * half} for two "
+        f"packets of a {kind.name.lower()} from {layout.n_clients} clients, "
+        f"got {layout.register_bytes}"
+    )
+
+
+def require_block(payload_bytes: int, length: int) -> None:
+    """Check that a block of 32-bit levels fits a packet.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if 4 * length > payload_bytes:
+        raise ValueError(
+            f"block must be at most {payload_bytes // 4} entries "
+            f"(payload_bytes={payload_bytes}), got {length}"
+        )
+
+
+def require_addresses(layout: Layout, size: int) -> None:
+    """Check that an indexed sum's addresses fit the registers.
+
+    Raises:
+        ValueError: They do not.
+    """
+    if size > layout.indexed_capacity:
+        raise ValueError(
+            f"an indexed sum must have at most {layout.indexed_capacity} addresses "
+            f"(register_bytes={layout.register_bytes}), got {size}"
+        )

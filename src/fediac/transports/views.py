@@ -1,0 +1,16 @@
+"""The ledger as the wire sees it: 1,500-byte IP packets, headers and all."""
+
+from fediac.core.ledger import View
+from fediac.wire.header import (
+    HEADER_BYTES,
+    IP_UDP_BYTES,
+    PAYLOAD_BYTES,
+    items_per_packet,
+)
+
+WIRE = View(
+    "wire",
+    payload_bytes=PAYLOAD_BYTES,
+    header_bytes=HEADER_BYTES + IP_UDP_BYTES,
+    items_per_packet=items_per_packet,
+)

@@ -1,0 +1,226 @@
+"""What every compressor promises, on every transport and kind of array."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, aggregate
+from fediac.compressors import CATALOG, Compressor
+from tests.conformance.rounds import (
+    SEED,
+    check_balance,
+    check_packet_counts,
+    make_updates,
+    residual_bytes,
+    row_values,
+    run_round,
+)
+from tests.support import KINDS, Make, bytes_of, kind_of, to_numpy
+
+Build = Callable[[int, int], Compressor]
+
+
+def share(dim: int) -> int:
+    """A tenth of the entries."""
+    return -(-dim // 10)
+
+
+def hot(dim: int) -> Any:
+    return np.arange(0, dim, 3)
+
+
+# A new compressor adds a line: how to build it for some clients and entries.
+COMPRESSORS: dict[str, Build] = {
+    "fediac": lambda n, d: FediAC(n, share(d), -(-n // 2), bits=12),
+    "fediac of tuned width": lambda n, d: FediAC(n, share(d), 1, bits="tuned"),
+    "fediac of least width": lambda n, d: FediAC(n, share(d), 1, bits="bound"),
+    "fediac by draws": lambda n, d: FediAC(n, share(d), 1, bits=9, law="draws"),
+    "fediac by topk": lambda n, d: FediAC(n, share(d), 1, bits=13, law="topk"),
+    "fediac unanimous": lambda n, d: FediAC(n, share(d), n, bits=32),
+    "switchml": lambda n, _: SwitchML(n),
+    "omnireduce": lambda n, d: OmniReduce(n, share(d)),
+    "omnireduce in small blocks": lambda n, d: OmniReduce(n, share(d), block=7),
+    "libra": lambda n, d: Libra(n, share(d), hot(d)),
+    "libra without hot entries": lambda n, d: Libra(n, share(d)),
+    "fedavg": lambda n, _: FedAvg(n),
+    "topk": lambda n, d: TopK(n, share(d)),
+}
+
+FORGETFUL: dict[str, Build] = {
+    "fediac": lambda n, d: FediAC(n, share(d), 1, bits=12, residual=False),
+    "switchml": lambda n, _: SwitchML(n, residual=False),
+    "omnireduce": lambda n, d: OmniReduce(n, share(d), residual=False),
+    "libra": lambda n, d: Libra(n, share(d), hot(d), residual=False),
+    "topk": lambda n, d: TopK(n, share(d), residual=False),
+}
+
+ARRAYS: dict[str, tuple[Make, type[Any]]] = {
+    "numpy float32": (KINDS["numpy"], np.float32),
+    "numpy float64": (KINDS["numpy"], np.float64),
+    "torch float32": (KINDS["torch"], np.float32),
+}
+
+
+@pytest.fixture(params=COMPRESSORS)
+def build(request: pytest.FixtureRequest) -> Build:
+    return COMPRESSORS[request.param]
+
+
+@pytest.fixture(params=ARRAYS)
+def arrays(request: pytest.FixtureRequest) -> tuple[Make, type[Any]]:
+    return ARRAYS[request.param]
+
+
+def test_every_algorithm_is_in_the_tables() -> None:
+    tested = {type(build(2, 20)) for build in COMPRESSORS.values()}
+    assert tested == {entry.compressor for entry in CATALOG.values()}
+    forgetful = {type(build(2, 20)) for build in FORGETFUL.values()}
+    assert forgetful == tested - {FedAvg}
+
+
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 5, 11521])
+def test_three_rounds_agree_on_every_transport(
+    build: Build, arrays: tuple[Make, type[Any]], dim: int
+) -> None:
+    make, dtype = arrays
+    compressor = build(3, dim)
+    states: list[State] = [State()] * 3
+    for round_number in (1, 2, 3) if dim < 1000 else (1, 2):
+        updates = make_updates(3, dim, make, dtype, seed=round_number)
+        before = [bytes_of(update) for update in updates]
+        packets, whole = (
+            run_round(
+                updates,
+                compressor,
+                transport=transport,
+                round_number=round_number,
+                states=states,
+            )
+            for transport in ("packets", "arrays")
+        )
+        assert packets.fingerprint() == whole.fingerprint()
+        assert len({bytes_of(mean) for mean in packets.means.values()}) == 1
+        assert kind_of(packets.mean) == kind_of(updates[0])
+        assert packets.mean.dtype == updates[0].dtype
+        check_balance(updates, states, packets)
+        check_packet_counts(packets)
+        assert [bytes_of(update) for update in updates] == before
+        states = packets.states
+
+
+def test_kinds_of_arrays_agree_bit_for_bit(build: Build) -> None:
+    compressor = build(3, 300)
+    prints = [
+        run_round(make_updates(3, 300, make, np.float32), compressor).fingerprint()
+        for make in KINDS.values()
+    ]
+    assert prints[0] == prints[1]
+
+
+def test_same_seed_gives_the_same_bytes_and_another_round_does_not(
+    build: Build,
+) -> None:
+    compressor = build(3, 300)
+    updates = make_updates(3, 300, np.array, np.float32)
+    once, again = (run_round(updates, compressor).fingerprint() for _ in range(2))
+    assert once == again
+    later = run_round(updates, compressor, round_number=2)
+    kinds = {row.kind for row in later.ledger.rows}
+    if kinds & {"sum", "blocksum", "indexedsum"}:  # levels are rounded at random
+        assert later.fingerprint()["residuals"] != once["residuals"]
+
+
+def test_residuals_in_place_are_those_kept_apart(
+    build: Build, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    compressor = build(3, 300)
+    states = run_round(make_updates(3, 300, make, dtype), compressor).states
+    updates = make_updates(3, 300, make, dtype, seed=1)
+    apart = run_round(updates, compressor, states=states, round_number=2)
+    places = [state.residual for state in states]
+    here = run_round(updates, compressor, states=states, out=states, round_number=2)
+    assert here.fingerprint() == apart.fingerprint()
+    for state, place in zip(here.states, places, strict=True):
+        assert state.residual is place
+
+
+def test_aggregate_runs_the_same_round(
+    build: Build, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    compressor, updates = build(3, 300), make_updates(3, 300, make, dtype)
+    by_hand = run_round(updates, compressor)
+    result = aggregate(updates, compressor, seed=SEED, round_number=1)
+    assert bytes_of(result.mean) == bytes_of(by_hand.mean)
+    residuals = [residual_bytes(state) for state in result.states]
+    assert residuals == [residual_bytes(state) for state in by_hand.states]
+    rows = [row_values(row) for row in result.ledger.rows]
+    assert rows == [row_values(row) for row in by_hand.ledger.rows]
+    assert dict(enumerate(result.client_facts)) == by_hand.facts
+    assert result.facts.aggregations == by_hand.counters.aggregations
+    assert result.facts.register_bytes == by_hand.counters.register_bytes
+    assert result.facts.gamma >= 0.0
+
+
+@pytest.mark.parametrize("transport", ["packets", "arrays"])
+def test_absent_clients_keep_their_state(build: Build, transport: str) -> None:
+    compressor = build(5, 300)
+    everyone = make_updates(5, 300, np.array, np.float32)
+    states = run_round(everyone, compressor).states
+    kept = [states[1], states[4]]
+    updates: list[Any] = make_updates(5, 300, np.array, np.float32, seed=1)
+    updates[1] = updates[4] = None
+    result = run_round(
+        updates, compressor, transport=transport, round_number=2, states=states
+    )
+    assert sorted(result.means) == [0, 2, 3]
+    assert [result.states[1], result.states[4]] == kept
+    assert {row.client for row in result.ledger.rows} == {0, 2, 3}
+    check_balance(updates, states, result)
+    check_packet_counts(result)
+
+
+@pytest.mark.parametrize("transport", ["packets", "arrays"])
+def test_one_client_is_its_own_mean(build: Build, transport: str) -> None:
+    compressor = build(1, 300)
+    updates = make_updates(1, 300, np.array, np.float32)
+    result = run_round(updates, compressor, transport=transport)
+    check_balance(updates, [State()], result)
+    check_packet_counts(result)
+
+
+def test_zero_update_gives_a_zero_mean(
+    build: Build, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    updates = [make(np.zeros(300, dtype))] * 3
+    packets, whole = (
+        run_round(updates, build(3, 300), transport=transport)
+        for transport in ("packets", "arrays")
+    )
+    assert packets.fingerprint() == whole.fingerprint()
+    assert not np.any(to_numpy(packets.mean))
+    check_balance(updates, [State()] * 3, packets)
+    check_packet_counts(packets)
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_without_residual_nothing_is_kept_and_the_mean_is_the_same(
+    name: str, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    forgetful = FORGETFUL[name](3, 300)
+    updates = make_updates(3, 300, make, dtype)
+    packets, whole = (
+        run_round(updates, forgetful, transport=transport)
+        for transport in ("packets", "arrays")
+    )
+    assert packets.fingerprint() == whole.fingerprint()
+    assert [state.residual for state in packets.states] == [None] * 3
+    anything: Any = forgetful
+    mindful = replace(anything, residual=True)
+    assert bytes_of(run_round(updates, mindful).mean) == bytes_of(packets.mean)

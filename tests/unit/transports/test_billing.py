@@ -1,0 +1,128 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac import WIRE
+from fediac.core.exchange import (
+    BlockSum,
+    BlockTotals,
+    Consensus,
+    Contributors,
+    IndexedSum,
+    IndexedTotals,
+    Max,
+    Peak,
+    ServerSum,
+    ServerTotals,
+    Sum,
+    Tally,
+    Totals,
+)
+from fediac.transports.billing import bill_exchange
+
+EVERYONE = Contributors(0b11)
+BYTES = np.zeros(9, dtype=np.uint8)
+INT32 = np.zeros(9, dtype=np.int32)
+
+
+def rows(count: int) -> Any:
+    return np.zeros((count, 5), dtype=np.int32)
+
+
+# Exchange, answer, then (items, bits) up and down and the kind and destination.
+BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
+    "tally": (
+        Tally(BYTES, 70, 2, 1.0, 8),
+        Consensus(BYTES, 1.0, 8, EVERYONE),
+        (70, 1),
+        (70, 1),
+        "switch",
+    ),
+    "max": (Max(1.0), Peak(1.0, EVERYONE), (0, 32), (0, 32), "switch"),
+    "sum": (
+        Sum(BYTES, 6, 12, 9),
+        Totals(BYTES, 6, 12, 9, EVERYONE),
+        (6, 12),
+        (6, 12),
+        "switch",
+    ),
+    "blocksum": (
+        BlockSum(np.array([2, 3]), rows(2)),
+        BlockTotals(np.array([1, 2, 3]), rows(3), EVERYONE),
+        (10, 32),
+        (15, 32),
+        "switch",
+    ),
+    "indexedsum": (
+        IndexedSum(np.arange(4), INT32[:4], 9),
+        IndexedTotals(np.arange(7), INT32[:7], EVERYONE),
+        (4, 64),
+        (7, 64),
+        "switch",
+    ),
+    "serversum": (
+        ServerSum(np.zeros(5, dtype=np.float32)),
+        ServerTotals(np.zeros(5, dtype=np.float32), None, EVERYONE),
+        (5, 32),
+        (5, 32),
+        "server",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BILLS)
+def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
+    exchange, answer, up, down, destination = BILLS[kind]
+    requests = {3: exchange, 7: exchange}
+    bill = bill_exchange(requests, answer, round_number=5, step=2)
+    assert [(row.client, row.direction) for row in bill] == [
+        (3, "up"),
+        (7, "up"),
+        (3, "down"),
+        (7, "down"),
+    ]
+    assert {(row.n_items, row.bits_per_item) for row in bill[:2]} == {up}
+    assert {(row.n_items, row.bits_per_item) for row in bill[2:]} == {down}
+    assert {row.phase for row in bill} == {exchange.phase}
+    assert {(row.kind, row.destination) for row in bill} == {(kind, destination)}
+    assert {(row.round_number, row.step) for row in bill} == {(5, 2)}
+
+
+def test_sparse_floats_are_billed_with_their_indices() -> None:
+    for dtype, bits in ((np.float32, 64), (np.float64, 96)):
+        values, indices = np.zeros(5, dtype), np.arange(5)
+        bill = bill_exchange(
+            {0: ServerSum(values, indices)},
+            ServerTotals(values, indices, EVERYONE),
+            round_number=1,
+            step=0,
+        )
+        assert {row.bits_per_item for row in bill} == {bits}
+
+
+@pytest.mark.parametrize(
+    ("first_block", "n_down"), [(0, 2), (1, 3)], ids=["has block 0", "has not"]
+)
+def test_blocks_are_announced_up_and_down_unless_block_0_is_there(
+    first_block: int, n_down: int
+) -> None:
+    blocks = np.array([first_block, 8])
+    bill = bill_exchange(
+        {0: BlockSum(blocks, rows(2))},
+        BlockTotals(blocks, rows(2), EVERYONE),
+        round_number=1,
+        step=0,
+    )
+    assert [row.n_packets(WIRE) for row in bill] == [3, n_down]
+
+
+def test_no_blocks_at_all_are_still_announced() -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    bill = bill_exchange(
+        {0: BlockSum(nothing, rows(0))},
+        BlockTotals(nothing, rows(0), EVERYONE),
+        round_number=1,
+        step=0,
+    )
+    assert [row.n_packets(WIRE) for row in bill] == [1, 1]

@@ -1,0 +1,212 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fediac import FediAC, SwitchML, TopK, aggregate
+from fediac.compressors import State
+from fediac.errors import UpdateError
+from tests.support import bytes_of, refuses
+
+DIM = 6
+N_CLIENTS = 3
+
+
+def good_updates() -> list[Any]:
+    return [np.arange(1, DIM + 1, dtype=np.float32) * (i + 1) for i in range(N_CLIENTS)]
+
+
+def kept_states() -> list[State]:
+    return [State(np.full(DIM, 0.5 + i, dtype=np.float32)) for i in range(N_CLIENTS)]
+
+
+def with_update(client: int, update: Any) -> list[Any]:
+    updates = good_updates()
+    updates[client] = update
+    return updates
+
+
+def spoilt(value: float, dtype: Any = np.float32) -> Any:
+    update = np.ones(DIM, dtype)
+    update[[1, 4]] = value
+    return update
+
+
+NOT_FINITE = "update has 2 entries that are NaN, infinite or beyond float32"
+
+BAD_UPDATES: dict[str, tuple[list[Any], str]] = {
+    "nan": (with_update(1, spoilt(np.nan)), f"client 1, round 9: {NOT_FINITE}"),
+    "infinite": (with_update(2, spoilt(-np.inf)), f"client 2, round 9: {NOT_FINITE}"),
+    "too long": (
+        with_update(2, np.ones(DIM + 1, dtype=np.float32)),
+        "client 2: update has 7 entries but the first has 6",
+    ),
+    "float16": (
+        with_update(0, np.ones(DIM, dtype=np.float16)),
+        "client 0: update must be float32 or float64, got float16",
+    ),
+    "bfloat16": (
+        with_update(0, torch.ones(DIM, dtype=torch.bfloat16)),
+        "client 0: update must be float32 or float64, got bfloat16",
+    ),
+    "integers": (
+        with_update(1, np.ones(DIM, dtype=np.int64)),
+        "client 1: update must be float32 or float64, got int64",
+    ),
+    "two dimensions": (
+        with_update(1, np.ones((2, 3), dtype=np.float32)),
+        "client 1: update must be a vector with at least one entry, got shape (2, 3)",
+    ),
+    "no entries": (
+        with_update(0, np.ones(0, dtype=np.float32)),
+        "client 0: update must be a vector with at least one entry, got shape (0,)",
+    ),
+    "list": (
+        with_update(0, [1.0] * DIM),
+        "client 0: update must be a NumPy array or a PyTorch tensor, got list",
+    ),
+    "other dtype": (
+        with_update(1, np.ones(DIM)),
+        "client 1: update is ndarray of float64 on cpu but the first is "
+        "ndarray of float32 on cpu",
+    ),
+    "other kind": (
+        with_update(1, torch.ones(DIM)),
+        "client 1: update is Tensor of float32 on cpu but the first is "
+        "ndarray of float32 on cpu",
+    ),
+    "gradient": (
+        with_update(0, torch.ones(DIM, requires_grad=True)),
+        "client 0: update must not require a gradient, pass update.detach()",
+    ),
+}
+
+
+def run(updates: Any, **settings: Any) -> Any:
+    defaults: dict[str, Any] = {"seed": 1, "round_number": 9}
+    defaults["compressor"] = SwitchML(len(updates))
+    return aggregate(updates, **(defaults | settings))
+
+
+@pytest.mark.parametrize("in_place", ["kept apart", "in place"])
+@pytest.mark.parametrize("name", BAD_UPDATES)
+def test_bad_update_is_named_and_nothing_is_changed(name: str, in_place: str) -> None:
+    updates, text = BAD_UPDATES[name]
+    states = kept_states()
+    before = [bytes_of(state.residual) for state in states]
+    out = states if in_place == "in place" else None
+    with refuses(text, UpdateError):
+        run(updates, states=states, out=out)
+    assert [bytes_of(state.residual) for state in states] == before
+
+
+@pytest.mark.parametrize(
+    ("residuals", "text"),
+    [
+        (lambda: np.ones(5, np.float32), "has shape (5,) but update has shape (6,)"),
+        (
+            lambda: np.ones((6, 1), np.float32),
+            "has shape (6, 1) but update has shape (6,)",
+        ),
+        (
+            lambda: np.ones(6),
+            "is ndarray of float64 on cpu but update is ndarray of float32 on cpu",
+        ),
+        (
+            lambda: torch.ones(6),
+            "is Tensor of float32 on cpu but update is ndarray of float32 on cpu",
+        ),
+    ],
+)
+def test_residual_that_does_not_fit_is_named(
+    residuals: Callable[[], Any], text: str
+) -> None:
+    states = kept_states()
+    states[1] = State(residuals())
+    before = [bytes_of(state.residual) for state in states]
+    with refuses(f"client 1: residual {text}", UpdateError):
+        run(good_updates(), states=states, out=states)
+    with refuses(f"client 1: out {text}", UpdateError):
+        run(good_updates(), out=states)
+    assert [bytes_of(state.residual) for state in states] == before
+
+
+def test_residual_with_nan_is_refused_before_others_are_overwritten() -> None:
+    states = kept_states()
+    states[2] = State(spoilt(np.nan))
+    before = [bytes_of(state.residual) for state in states]
+    with refuses(f"client 2, round 9: {NOT_FINITE}", UpdateError):
+        run(good_updates(), states=states, out=states)
+    assert [bytes_of(state.residual) for state in states] == before
+
+
+def test_residual_nobody_may_write_to_is_no_out() -> None:
+    states = kept_states()
+    assert states[2].residual is not None
+    states[2].residual.flags.writeable = False
+    before = [bytes_of(state.residual) for state in states]
+    with refuses("client 2: out must be writable, got a read-only array", UpdateError):
+        run(good_updates(), states=states, out=states)
+    assert [bytes_of(state.residual) for state in states] == before
+    run(good_updates(), states=states)
+
+
+def test_clients_cannot_share_one_out() -> None:
+    states = [State(np.zeros(DIM, dtype=np.float32))] * N_CLIENTS
+    text = "client 1: out must be an array of its own, got that of client 0"
+    with refuses(text, UpdateError):
+        run(good_updates(), states=states, out=states)
+    run(good_updates(), states=states)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"states": kept_states()[:2]}, "there are 3 updates but 2 states"),
+        (
+            {"states": kept_states(), "out": kept_states() * 2},
+            "there are 3 updates but 6 states in out",
+        ),
+        (
+            {"compressor": SwitchML(4)},
+            "compressor is for 4 clients but there are 3 updates",
+        ),
+        ({"seed": -1}, "seed must be in 0..2**64-1, got -1"),
+        (
+            {"round_number": 1 << 32},
+            f"round_number must be in 0..2**32-1, got {1 << 32}",
+        ),
+        (
+            {"compressor": FediAC(3, DIM + 1, 2, bits=8)},
+            "n_votes must be in 1..6 (dim), got 7",
+        ),
+        ({"compressor": TopK(3, DIM + 1)}, "n_sent must be in 1..6 (dim), got 7"),
+    ],
+)
+def test_round_that_does_not_fit_together_is_refused(
+    settings: dict[str, Any], text: str
+) -> None:
+    states = kept_states()
+    before = [bytes_of(state.residual) for state in states]
+    with refuses(text):
+        run(good_updates(), **({"states": states, "out": states} | settings))
+    assert [bytes_of(state.residual) for state in states] == before
+
+
+def test_round_needs_someone() -> None:
+    with refuses("updates must have at least one that is not None"):
+        run([None, None])
+
+
+def test_more_clients_than_a_bitmap_holds_are_refused() -> None:
+    with refuses("updates must be at most 1024 (bits of a slot's bitmap), got 1025"):
+        run([np.ones(1, dtype=np.float32)] * 1025)
+
+
+def test_tensors_must_be_on_one_device() -> None:
+    updates = [torch.ones(DIM), torch.ones(DIM, device="meta")]
+    text = "client 1: update is Tensor of float32 on meta but the first is "
+    with refuses(f"{text}Tensor of float32 on cpu", UpdateError):
+        run(updates)

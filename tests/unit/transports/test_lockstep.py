@@ -1,0 +1,83 @@
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from fediac.compressors import Facts, Outcome, Round, State, ask
+from fediac.core.exchange import Answer, Contributors, Exchange, Max, Peak, Tally
+from fediac.core.mean import Mean
+from fediac.errors import LocalProtocolError
+from fediac.transports.lockstep import run_lockstep
+from tests.support import refuses
+
+
+class Recorder:
+    """Answers every exchange with a peak and remembers who asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[int, Exchange]] = []
+
+    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
+        self.asked.append(dict(requests))
+        return Peak(float(len(self.asked)), Contributors(0b111))
+
+
+def client(*batches: tuple[Exchange, ...]) -> Round:
+    """A client that asks these exchanges; its state's bits add up the answers."""
+    total = 0
+    for exchanges in batches:
+        answers: Any = yield from ask(*exchanges)
+        several = answers if isinstance(answers, tuple) else (answers,)
+        total = 10 * total + sum(int(answer.peak) for answer in several)
+    facts = Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0)
+    return Outcome(Mean(), State(bits=total), facts)
+
+
+def spoiled() -> Round:
+    yield (Max(1.0),)
+    raise RuntimeError("client fell over")
+
+
+@pytest.mark.parametrize("n_threads", [0, 3])
+def test_exchange_waits_until_every_client_has_asked_it(n_threads: int) -> None:
+    clients = {i: client((Max(1.0),), (Max(2.0), Max(3.0))) for i in (4, 0, 9)}
+    recorder = Recorder()
+    pool = ThreadPoolExecutor(n_threads) if n_threads else None
+    outcomes, ledger = run_lockstep(clients, recorder, round_number=6, pool=pool)
+    if pool is not None:
+        pool.shutdown()
+    assert [sorted(asked) for asked in recorder.asked] == [[0, 4, 9]] * 3
+    assert list(outcomes) == [4, 0, 9]
+    # The first answer is 1; the second batch's are 2 and 3 together.
+    assert {outcome.state.bits for outcome in outcomes.values()} == {15}
+    assert [row.step for row in ledger.rows] == [0] * 6 + [1] * 12
+    assert {row.round_number for row in ledger.rows} == {6}
+
+
+def test_clients_that_ask_nothing_are_done_at_once() -> None:
+    recorder = Recorder()
+    outcomes, ledger = run_lockstep({0: client()}, recorder, round_number=1)
+    assert list(outcomes) == [0]
+    assert ledger.rows == ()
+
+
+def test_client_that_asks_more_than_others_is_refused() -> None:
+    clients = {0: client((Max(1.0),)), 1: client((Max(1.0),), (Max(1.0),))}
+    text = "client 1 asks more exchanges than client 0: all clients must ask the same"
+    with refuses(text, LocalProtocolError):
+        run_lockstep(clients, Recorder(), round_number=1)
+
+
+def test_client_that_asks_something_else_is_refused() -> None:
+    votes = Tally(None, 1, 1, 1.0, 8)
+    clients = {0: client((Max(1.0),)), 5: client((votes, Max(1.0)))}
+    text = "client 5 asks Tally, Max but client 0 asks Max: all clients must ask the"
+    with refuses(f"{text} same", LocalProtocolError):
+        run_lockstep(clients, Recorder(), round_number=1)
+
+
+def test_error_of_a_client_comes_through() -> None:
+    with refuses("client fell over", RuntimeError), ThreadPoolExecutor(2) as pool:
+        clients = {0: client((Max(1.0),)), 1: spoiled()}
+        run_lockstep(clients, Recorder(), round_number=1, pool=pool)

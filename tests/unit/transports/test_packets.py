@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from fediac.switch.registers import Layout
+from fediac.transports.packets import (
+    Pieces,
+    require_addresses,
+    require_block,
+    require_slots,
+)
+from fediac.wire.header import Kind
+from tests.support import refuses
+
+LAYOUT = Layout(n_clients=20, payload_bytes=1440, register_bytes=1 << 20)
+
+
+class TestPieces:
+    def test_packets_hold_whole_bytes_and_the_last_one_the_rest(self) -> None:
+        # 1,440 bytes hold 960 lanes of 12 bits.
+        pieces = Pieces(2000, 12, 1440)
+        assert (pieces.n_packets, pieces.n_bytes) == (3, 1440)
+        assert pieces.n_items(np.arange(3)).tolist() == [960, 960, 80]
+
+    def test_no_items_still_take_a_packet(self) -> None:
+        assert Pieces(0, 64, 1440).n_packets == 1
+        assert Pieces(0, 64, 1440).n_items(np.arange(1)).tolist() == [0]
+
+    @pytest.mark.parametrize("window", [1, 2, 3, 100])
+    def test_windows_cover_all_packets_in_order(self, window: int) -> None:
+        spans = list(Pieces(2000, 12, 1440).windows(window))
+        covered = [packet for start, stop in spans for packet in range(start, stop)]
+        assert covered == [0, 1, 2]
+        assert all(stop - start <= window for start, stop in spans)
+
+    def test_payload_too_short_for_whole_bytes_of_items_is_refused(self) -> None:
+        with refuses("payload_bytes must hold 2 items of 12 bits, got 1"):
+            Pieces(5, 12, 1)
+
+
+class TestRegisters:
+    def test_slots_are_those_of_the_layout(self) -> None:
+        for kind, threshold in ((Kind.SUM, 1), (Kind.TALLY, 7), (Kind.BLOCK_SUM, 1)):
+            found = require_slots(LAYOUT, kind, threshold)
+            assert found == LAYOUT.n_slots(kind, threshold)
+
+    @pytest.mark.parametrize(
+        ("kind", "threshold"), [(Kind.TALLY, 1000), (Kind.BLOCK_SUM, 1)]
+    )
+    def test_registers_too_small_for_a_slot_say_what_they_need(
+        self, kind: Kind, threshold: int
+    ) -> None:
+        small = Layout(n_clients=1024, payload_bytes=1440, register_bytes=3700)
+        with pytest.raises(ValueError, match=r"^register_bytes must be") as error:
+            require_slots(small, kind, threshold)
+        text = str(error.value)
+        name = kind.name.lower()
+        assert text.endswith(
+            f" for two packets of a {name} from 1024 clients, got 3700"
+        )
+        needed = int(text.split("at least ")[1].split(" ")[0])
+        enough = Layout(1024, 1440, needed)
+        assert require_slots(enough, kind, threshold) >= 1
+        with pytest.raises(ValueError, match=r"^register_bytes must be"):
+            require_slots(Layout(1024, 1440, needed - 1), kind, threshold)
+
+    def test_addresses_must_fit(self) -> None:
+        capacity = LAYOUT.indexed_capacity
+        require_addresses(LAYOUT, capacity)
+        text = f"an indexed sum must have at most {capacity} addresses"
+        with refuses(f"{text} (register_bytes=1048576), got {capacity + 1}"):
+            require_addresses(LAYOUT, capacity + 1)
+
+    def test_block_must_fit_a_packet(self) -> None:
+        require_block(1440, 360)
+        text = "block must be at most 360 entries (payload_bytes=1440), got 361"
+        with refuses(text):
+            require_block(1440, 361)

@@ -1,0 +1,29 @@
+"""The simulator's clock: whole picoseconds inside, seconds at the edges."""
+
+import math
+
+PS_PER_S = 10**12
+
+MAX_PS = 1 << 61
+"""Simulated times end here, after 26 days; two of them can still be added."""
+
+
+def to_ps(seconds: float, *, name: str) -> int:
+    """Return a duration in whole picoseconds.
+
+    Raises:
+        ValueError: It is negative, not a number, or longer than the clock runs.
+    """
+    if not 0.0 <= seconds < math.inf:
+        raise ValueError(f"{name} must be finite and at least 0, got {seconds}")
+    if seconds > MAX_PS / PS_PER_S:
+        raise ValueError(
+            f"{name} must be at most {MAX_PS // PS_PER_S} s (the clock's end), "
+            f"got {seconds}"
+        )
+    return round(seconds * PS_PER_S)
+
+
+def to_s(ps: int) -> float:
+    """Return picoseconds as seconds."""
+    return int(ps) / PS_PER_S

@@ -1,0 +1,143 @@
+"""The network of a round: everybody's links, the switch, the far server, its memory."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fediac.core.ledger import PAYLOAD, View
+from fediac.sim.clock import to_ps
+from fediac.sim.rates import Uplink, check_n_clients
+from fediac.sim.service import FAST_S, Service, deterministic, gaussian
+
+DOWNLOAD_SPEEDUP = 5.0
+"""Download rate over the mean upload rate of all clients (paper, Sec. V-A)."""
+
+SERVER_RATE = 83_000.0
+SERVER_DELAY_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Downlink:
+    """A client's way back: answers arrive one after another, then are served.
+
+    Attributes:
+        rate: Packets a second; None: ``speedup`` times the mean of all uplinks.
+        service: What the client does with a packet.
+    """
+
+    rate: float | None = None
+    speedup: float = DOWNLOAD_SPEEDUP
+    service: Service = field(default_factory=lambda: gaussian(FAST_S))
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "speedup"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < math.inf:
+                raise ValueError(
+                    f"download {name} must be finite and above 0, got {value}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The far parameter server, behind the switch.
+
+    Attributes:
+        service: Its time for a packet.
+        delay_s: From the switch to the server, and from there to a client.
+    """
+
+    service: Service = field(default_factory=lambda: deterministic(1.0 / SERVER_RATE))
+    delay_s: float = SERVER_DELAY_S
+
+    def __post_init__(self) -> None:
+        to_ps(self.delay_s, name="server delay")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Little memory: slots for packets, and a window that keeps clients inside them.
+
+    A client may send a packet when it has the answer to the one a window before it.
+
+    Attributes:
+        n_slots: For packets of a streamed exchange; one number, or one for each kind
+            of exchange (tally, sum, max, blocksum).
+        window: Packets of a client in flight, at most as many as there are slots;
+            None: as many.
+    """
+
+    n_slots: int | Mapping[str, int]
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        slots = self.n_slots
+        for count in slots.values() if isinstance(slots, Mapping) else (slots,):
+            if count < 1:
+                raise ValueError(f"n_slots must be at least 1, got {count}")
+        if self.window is not None and self.window < 1:
+            raise ValueError(f"window must be at least 1, got {self.window}")
+
+    def window_of(self, kind: str) -> int:
+        """Return how many packets of an exchange a client may have in flight."""
+        n_slots = self.n_slots
+        if isinstance(n_slots, Mapping):
+            if kind not in n_slots:
+                raise ValueError(f"memory must have slots for a {kind}, got none")
+            n_slots = n_slots[kind]
+        return n_slots if self.window is None else min(self.window, n_slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Who sends how fast, and who serves how fast.
+
+    Attributes:
+        uplinks: One for each client.
+        switch: The switch's time for a packet.
+        compute_s: Local training before a client sends; one number, or one a client.
+        memory: None: the switch caches all packets that wait, as in the paper.
+        view: How the ledger's items become packets.
+    """
+
+    uplinks: tuple[Uplink, ...]
+    switch: Service
+    downlink: Downlink = field(default_factory=Downlink)
+    server: Server = field(default_factory=Server)
+    compute_s: float | tuple[float, ...] = 0.0
+    memory: Bounded | None = None
+    view: View = PAYLOAD
+
+    def __post_init__(self) -> None:
+        check_n_clients(self.n_clients)
+        times = self.compute_s
+        if isinstance(times, tuple) and len(times) != self.n_clients:
+            raise ValueError(
+                f"compute_s must have {self.n_clients} entries (clients), "
+                f"got {len(times)}"
+            )
+        for time in times if isinstance(times, tuple) else (times,):
+            to_ps(time, name="compute_s")
+
+    @property
+    def n_clients(self) -> int:
+        """Clients that the network connects; a round may have fewer."""
+        return len(self.uplinks)
+
+    @property
+    def upload_rate(self) -> float:
+        """Packets a second that all clients together send, on average."""
+        return sum(uplink.rates.mean for uplink in self.uplinks)
+
+    @property
+    def download_rate(self) -> float:
+        """Packets a second that each client gets."""
+        if self.downlink.rate is not None:
+            return self.downlink.rate
+        return self.downlink.speedup * self.upload_rate / self.n_clients
+
+    def compute_ps(self, client: int) -> int:
+        """Return how long a client trains, in picoseconds."""
+        times = self.compute_s
+        time = times[client] if isinstance(times, tuple) else times
+        return to_ps(time, name="compute_s")

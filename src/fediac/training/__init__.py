@@ -1,0 +1,1 @@
+"""Local training: data, its partition among clients, models and local steps."""

@@ -1,0 +1,155 @@
+"""People's own data, by writer, from one .npz file; nothing in it is ever executed."""
+
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+from numpy.typing import NDArray
+
+from fediac.errors import DatasetError
+from fediac.training.datasets.checks import check_labels, refuse, unreadable
+from fediac.training.datasets.types import Dataset, Examples, make_dataset
+
+Arrays = dict[str, NDArray[Any]]
+
+_JOINED = ("images", "labels", "writer", "split")
+_APART = ("x_train", "y_train", "w_train", "x_test", "y_test", "w_test")
+
+# What a damaged archive, member or header can make NumPy and zipfile raise. A pickled
+# array is a ValueError.
+_DAMAGE = (
+    ValueError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    TypeError,
+    MemoryError,
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def read_by_writer(path: Path, name: str) -> Dataset:
+    """Return the dataset in a .npz file under the name it is given.
+
+    The file holds ``images`` uint8 (n, height, width) or (n, channels, height, width),
+    integers ``labels`` (n,), ``writer`` (n,) and ``split`` (n,; 0 train, 1 test); or
+    the two parts apart, as ``x_train``, ``y_train``, ``w_train`` and the same with
+    ``_test``. An optional ``class_names`` says how many classes there are; without it
+    the largest label does.
+
+    Raises:
+        DatasetError: The file is missing, damaged or holds something else.
+    """
+    arrays = _read_arrays(path)
+    if "images" in arrays:
+        parts = _divide(arrays, path)
+    else:
+        parts = [
+            _examples(arrays, ("x" + end, "y" + end, "w" + end), path)
+            for end in ("_train", "_test")
+        ]
+    train, test = parts
+    if train.images.shape[1:] != test.images.shape[1:]:
+        raise refuse(
+            path,
+            f"test images of shape {train.images.shape[1:]}",
+            f"{test.images.shape[1:]}",
+        )
+    for part, which in ((train, "training"), (test, "test")):
+        if len(part) == 0:
+            raise refuse(path, f"{which} examples", "none")
+    n_classes = _count_classes(arrays, train, test)
+    for part in parts:
+        check_labels(part.labels, n_classes, path)
+    return make_dataset(name, train, test, n_classes=n_classes)
+
+
+def _read_arrays(path: Path) -> Arrays:
+    """Return the arrays of the layout the file has, and ``class_names`` if it is in."""
+    try:
+        with path.open("rb") as file, _open_archive(file, path) as archive:
+            layout = _APART if "x_train" in archive.files else _JOINED
+            for name in layout:
+                if name not in archive.files:
+                    raise refuse(
+                        path,
+                        f"arrays {', '.join(layout)}",
+                        ", ".join(archive.files) or "none",
+                    )
+            optional = [name for name in ("class_names",) if name in archive.files]
+            return {name: _member(archive, name, path) for name in (*layout, *optional)}
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _open_archive(file: BinaryIO, path: Path) -> NpzFile:
+    try:
+        archive = np.load(file, allow_pickle=False)
+    except _DAMAGE as error:
+        found = f"{path.stat().st_size:,} bytes that are none"
+        raise refuse(path, "a whole .npz file", found) from error
+    if not isinstance(archive, NpzFile):
+        raise refuse(path, "a .npz file", "a single array")
+    return archive
+
+
+def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.asarray(archive[name])
+    except _DAMAGE as error:
+        raise DatasetError(
+            f"{path}: array {name!r} is damaged or holds pickled objects, "
+            "which are never loaded"
+        ) from error
+    return array
+
+
+def _divide(arrays: Arrays, path: Path) -> list[Examples]:
+    """Return the training and the test examples of a file that marks them by split."""
+    joined = _examples(arrays, ("images", "labels", "writer"), path)
+    split = _integers(arrays, "split", len(joined), path)
+    check_labels(split, 2, path, what="split")
+    parts = []
+    for number in (0, 1):
+        rows = np.flatnonzero(split == number)
+        writers = None if joined.writers is None else joined.writers[rows]
+        parts.append(Examples(joined.images[rows], joined.labels[rows], writers))
+    return parts
+
+
+def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Examples:
+    """Return the arrays of these names as examples, once they are what they must be."""
+    images = arrays[names[0]]
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+        raise refuse(
+            path,
+            f"{names[0]} as uint8 (n, height, width) or (n, channels, height, width)",
+            f"{images.dtype} {images.shape}",
+        )
+    if images.ndim == 3:
+        images = images[:, None]
+    labels = _integers(arrays, names[1], len(images), path).astype(np.int64)
+    writers = _integers(arrays, names[2], len(images), path).astype(np.int32)
+    return Examples(np.ascontiguousarray(images), labels, writers)
+
+
+def _integers(arrays: Arrays, name: str, length: int, path: Path) -> NDArray[Any]:
+    array = arrays[name]
+    if array.dtype.kind not in "iu" or array.shape != (length,):
+        raise refuse(
+            path, f"{name} as integers ({length},)", f"{array.dtype} {array.shape}"
+        )
+    return array
+
+
+def _count_classes(arrays: Arrays, train: Examples, test: Examples) -> int:
+    if "class_names" in arrays:
+        return int(arrays["class_names"].size)
+    return 1 + max(int(np.max(train.labels)), int(np.max(test.labels)))

@@ -1,0 +1,76 @@
+"""Name -> dataset: a plain table, and people's own files beside it."""
+
+import os
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+
+from fediac.errors import ConfigError
+from fediac.training.datasets.by_writer import read_by_writer
+from fediac.training.datasets.cifar import CIFAR10, CIFAR100, read_cifar
+from fediac.training.datasets.leaf import read_leaf
+from fediac.training.datasets.types import Dataset
+
+DIGITS_FILE = Path(__file__).with_name("digits.npz")
+"""The embedded set; `digits.md` beside it says where it is from."""
+
+FOLDER_VARIABLE = "FEDIAC_DATA"
+
+# Data folder, may download -> dataset.
+_READERS: dict[str, Callable[[Path, bool], Dataset]] = {
+    "digits": lambda _folder, _online: read_by_writer(DIGITS_FILE, "digits"),
+    "cifar10": lambda folder, online: read_cifar(CIFAR10, folder, may_download=online),
+    "cifar100": lambda folder, online: read_cifar(
+        CIFAR100, folder, may_download=online
+    ),
+    "femnist": lambda folder, _online: read_leaf(folder / "femnist", "femnist"),
+}
+
+_ENDINGS = ("_by_writer.npz", ".npz")
+
+
+def load_dataset(
+    name: str, folder: Path | None = None, *, download: bool = False
+) -> Dataset:
+    """Return a dataset by its name.
+
+    ``digits`` is inside the package; ``cifar10``, ``cifar100`` and ``femnist`` are read
+    from the data folder in their publishers' layouts. Any other name is that of a
+    by-writer file in the data folder, ``<name>_by_writer.npz`` or ``<name>.npz``.
+
+    Args:
+        name: What to load.
+        folder: The data folder; without it, ``$FEDIAC_DATA``, or ``~/.cache/fediac``.
+        download: Fetch CIFAR's official archive if its files are missing.
+
+    Raises:
+        ConfigError: The name is unknown; the message names the nearest.
+        DatasetError: A file is missing, damaged or holds something else.
+    """
+    where = find_folder(folder)
+    if name in _READERS:
+        return _READERS[name](where, download)
+    paths = [where / f"{name}{ending}" for ending in _ENDINGS]
+    for path in paths:
+        if path.is_file():
+            return read_by_writer(path, name)
+    names = [*_READERS, *_own_names(where)]
+    near = get_close_matches(name, names, n=1, cutoff=0.0)[0]
+    raise ConfigError(
+        f"unknown dataset {name!r}; did you mean {near!r}? "
+        f"(no {paths[0].name} or {paths[1].name} in {where})"
+    )
+
+
+def find_folder(folder: Path | None) -> Path:
+    """Return the data folder: the given one, ``$FEDIAC_DATA`` or the user's cache."""
+    if folder is not None:
+        return folder
+    variable = os.environ.get(FOLDER_VARIABLE)
+    return Path(variable or Path("~", ".cache", "fediac")).expanduser()
+
+
+def _own_names(folder: Path) -> list[str]:
+    """Return the names of the .npz files in the data folder."""
+    files = sorted(path.name for path in folder.glob("*.npz"))
+    return [file.removesuffix(".npz").removesuffix("_by_writer") for file in files]

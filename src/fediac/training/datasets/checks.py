@@ -1,0 +1,33 @@
+"""What every loader checks, and how it names what it found."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fediac.errors import DatasetError
+
+
+def refuse(path: Path, expected: str, found: str) -> DatasetError:
+    """Return the error for a file that is not what it should be."""
+    return DatasetError(f"{path}: expected {expected}, found {found}")
+
+
+def unreadable(path: Path, error: OSError) -> DatasetError:
+    """Return the error for a file that cannot be read, with the system's reason."""
+    return DatasetError(f"{path}: {(error.strerror or str(error)).lower()}")
+
+
+def check_labels(
+    labels: NDArray[Any], n_classes: int, path: Path, *, what: str = "labels"
+) -> None:
+    """Raise a `DatasetError` naming the first label outside ``0..n_classes-1``."""
+    outside = np.flatnonzero((labels < 0) | (labels >= n_classes))
+    if len(outside):
+        first = int(outside[0])
+        raise refuse(
+            path,
+            f"{what} in 0..{n_classes - 1}",
+            f"{labels[first]} at example {first}",
+        )

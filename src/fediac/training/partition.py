@@ -1,0 +1,208 @@
+"""Before the first round: which examples each client trains on, and a hash of that.
+
+A seed always gives the same partition; the hash tells whether two people have the same
+one, given that their datasets have the same hash.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fediac.core.rng import Stream
+from fediac.errors import ConfigError
+from fediac.training.datasets import Dataset
+from fediac.training.splits import (
+    Clients,
+    Rows,
+    split_by_writer,
+    split_dirichlet,
+    split_iid,
+    split_pathological,
+)
+
+__all__ = [
+    "KINDS",
+    "Partition",
+    "Statistics",
+    "make_partition",
+    "split_by_writer",
+    "split_dirichlet",
+    "split_iid",
+    "split_pathological",
+]
+
+KINDS = ("iid", "dirichlet", "writer", "pathological")
+"""Kinds of partition, by the name a setting gives them."""
+
+MIN_SIZES = {"iid": 1, "dirichlet": 50, "writer": 300, "pathological": 1}
+"""Examples a client has at least, unless said otherwise.
+
+One batch where chance decides; the paper's 300 to 400 images by writer (Sec. V).
+"""
+
+MAX_WRITER_SIZE = 400
+"""Examples a client of whole writers has at most, unless said otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatistics:
+    """One client's share: its examples, the classes among them, examples a class."""
+
+    size: int
+    n_classes: int
+    class_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a run stores of its partition; `dataclasses.asdict` makes it JSON.
+
+    Attributes:
+        n_examples: Examples to share.
+        n_used: Examples that some client has.
+    """
+
+    name: str
+    sha256: str
+    n_clients: int
+    n_examples: int
+    n_used: int
+    min_size: int
+    max_size: int
+    mean_size: float
+    clients: tuple[ClientStatistics, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Each client's examples.
+
+    Attributes:
+        name: The kind of split and its setting.
+        clients: For every client the numbers of its training examples, ascending.
+        class_counts: Examples of each client and class, (n_clients, n_classes).
+        n_examples: Examples of the training set, used or not.
+    """
+
+    name: str
+    clients: Clients
+    class_counts: NDArray[np.int64]
+    n_examples: int
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all clients' sizes and example numbers, in hexadecimal.
+
+        Hashed are the number of clients, then for each its size and its examples, as
+        64-bit little-endian integers.
+        """
+        digest = hashlib.sha256(len(self.clients).to_bytes(8, "little"))
+        for rows in self.clients:
+            digest.update(len(rows).to_bytes(8, "little"))
+            digest.update(rows.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def statistics(self) -> Statistics:
+        """Return sizes and class counts of all clients."""
+        sizes = [len(rows) for rows in self.clients]
+        clients = tuple(
+            ClientStatistics(size, sum(count > 0 for count in counts), tuple(counts))
+            for size, counts in zip(sizes, self.class_counts.tolist(), strict=True)
+        )
+        return Statistics(
+            name=self.name,
+            sha256=self.sha256,
+            n_clients=len(sizes),
+            n_examples=self.n_examples,
+            n_used=sum(sizes),
+            min_size=min(sizes),
+            max_size=max(sizes),
+            mean_size=sum(sizes) / len(sizes),
+            clients=clients,
+        )
+
+
+def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
+    dataset: Dataset,
+    *,
+    kind: str,
+    n_clients: int,
+    beta: float = 0.5,
+    classes: int = 2,
+    min_size: int | None = None,
+    max_size: int | None = MAX_WRITER_SIZE,
+    seed: int,
+) -> Partition:
+    """Return a partition of a dataset's training examples.
+
+    Args:
+        dataset: What to share out.
+        kind: One of `KINDS`.
+        n_clients: Clients to make.
+        beta: Of ``dirichlet``: how even the classes are shared.
+        classes: Of ``pathological``: classes a client has.
+        min_size: Examples a client has at least; by default those of `MIN_SIZES`.
+        max_size: Of ``writer``: examples a client has at most; None: no limit.
+        seed: Of the run.
+
+    Raises:
+        ConfigError: The kind is unknown, or needs writers that nobody knows.
+        ValueError: A setting is out of range for this dataset.
+    """
+    if kind not in KINDS:
+        near = get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]
+        raise ConfigError(f"unknown partition {kind!r}; did you mean {near!r}?")
+    stream = Stream(seed, round_number=0, client=0)
+    least = MIN_SIZES[kind] if min_size is None else min_size
+    labels = dataset.train.labels
+    name = kind
+    if kind == "iid":
+        clients = split_iid(labels, n_clients, stream=stream)
+    elif kind == "dirichlet":
+        name = f"dirichlet(beta={beta:g})"
+        clients = split_dirichlet(
+            labels, n_clients, beta=beta, min_size=least, stream=stream
+        )
+    elif kind == "pathological":
+        name = f"pathological(classes={classes})"
+        clients = split_pathological(
+            labels, n_clients, classes_per_client=classes, stream=stream
+        )
+    else:
+        clients = split_by_writer(
+            _writers(dataset),
+            n_clients,
+            min_size=least,
+            max_size=max_size,
+            stream=stream,
+        )
+    _check_sizes(clients, least, name)
+    return count_classes(name, clients, labels, n_classes=dataset.n_classes)
+
+
+def count_classes(
+    name: str, clients: Clients, labels: Rows, *, n_classes: int
+) -> Partition:
+    """Return a split as a partition, with the examples of each client and class."""
+    counts = [np.bincount(labels[rows], minlength=n_classes) for rows in clients]
+    return Partition(name, clients, np.array(counts, dtype=np.int64), len(labels))
+
+
+def _writers(dataset: Dataset) -> NDArray[np.int32]:
+    if dataset.train.writers is None:
+        raise ConfigError(
+            f"partition 'writer' needs a dataset with writers, {dataset.name} has none"
+        )
+    return dataset.train.writers
+
+
+def _check_sizes(clients: Clients, min_size: int, name: str) -> None:
+    smallest = min(len(rows) for rows in clients)
+    if smallest < min_size:
+        raise ValueError(
+            f"min_size must be at most {smallest} for {name} "
+            f"over {len(clients)} clients, got {min_size}"
+        )

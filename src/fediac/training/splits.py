@@ -1,0 +1,263 @@
+"""Before the first round: the ways to share a training set out among clients.
+
+Every split gives each example to at most one client and lists a client's examples in
+ascending order: a split is a set of sets, and local training shuffles by itself. Each
+takes a stream of the run's seed and sets its purposes.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+from fediac.core.rng import Stream, to_unit
+
+Rows = NDArray[np.int64]
+"""Numbers of examples in the training set."""
+
+Clients = tuple[Rows, ...]
+"""Every client's examples, ascending."""
+
+MAX_DRAWS = 100
+"""Draws of a Dirichlet split before it is called hopeless."""
+
+# Below, all gamma variates of a class may underflow; above, every share is the same.
+_MIN_BETA, _MAX_BETA = 0.01, 1e6
+
+
+def split_iid(labels: Rows, n_clients: int, *, stream: Stream) -> Clients:
+    """Return all examples, shuffled into parts whose sizes differ by at most one."""
+    _check_clients(n_clients, len(labels))
+    return _ascending(np.array_split(_shuffled(len(labels), stream), n_clients))
+
+
+def split_dirichlet(
+    labels: Rows, n_clients: int, *, beta: float, min_size: int, stream: Stream
+) -> Clients:
+    """Return all examples, every class shared out by its own Dirichlet(β) draw.
+
+    As Li et al. describe it ("Model-contrastive federated learning", CVPR 2021): the
+    smaller β, the fewer clients hold most of a class. The draw of all classes is
+    repeated until each client has at least ``min_size`` examples.
+
+    Raises:
+        ValueError: A setting is out of range, or no draw of ``MAX_DRAWS`` would do.
+    """
+    _check_clients(n_clients, len(labels))
+    if not _MIN_BETA <= beta <= _MAX_BETA:
+        raise ValueError(f"beta must be in {_MIN_BETA:g}..{_MAX_BETA:g}, got {beta}")
+    if not 1 <= min_size <= len(labels) // n_clients:
+        raise ValueError(
+            f"min_size must be in 1..{len(labels) // n_clients} "
+            f"({len(labels)} examples, {n_clients} clients), got {min_size}"
+        )
+    classes = _rows_of_classes(labels, stream)
+    sizes = np.array([len(rows) for rows in classes])
+    for draw in range(MAX_DRAWS):
+        shares = draw_shares(
+            len(classes), n_clients, beta=beta, draw=draw, stream=stream
+        )
+        ends = np.floor(np.cumsum(shares, axis=1) * sizes[:, None]).astype(np.int64)
+        ends[:, -1] = sizes
+        n_each: Rows = np.sum(np.diff(ends, axis=1, prepend=0), axis=0)
+        if np.all(n_each >= min_size):
+            return _gather(classes, ends, n_clients)
+    raise ValueError(
+        f"beta={beta} left a client with fewer than {min_size} examples in each of "
+        f"{MAX_DRAWS} draws over {n_clients} clients; raise beta or lower min_size"
+    )
+
+
+def draw_shares(
+    n_classes: int, n_clients: int, *, beta: float, draw: int, stream: Stream
+) -> NDArray[np.float64]:
+    """Return the clients' shares of each class, (n_classes, n_clients); rows sum to 1.
+
+    Independent Gamma(β) variates over their sum are Dirichlet(β). The gammas invert
+    their distribution function at the stream's uniforms: one number each, so that no
+    library's generator matters.
+
+    Args:
+        n_classes: Rows to draw.
+        n_clients: Shares a row.
+        beta: The concentration, the same for all clients.
+        draw: Which draw this is; each has its own numbers.
+        stream: Of the run's seed.
+    """
+    n_shares = n_classes * n_clients
+    words = stream.purpose("partition shares").words(
+        draw * n_shares, (draw + 1) * n_shares, like=np.zeros(0)
+    )
+    # The middle of each uniform's step: never 0, where a whole row could vanish.
+    gammas = gammaincinv(beta, to_unit(words) + 2.0**-33).reshape(n_classes, n_clients)
+    shares: NDArray[np.float64] = gammas / np.sum(gammas, axis=1, keepdims=True)
+    return shares
+
+
+def split_by_writer(
+    writers: NDArray[np.int32],
+    n_clients: int,
+    *,
+    writers_per_client: int | None = None,
+    min_size: int = 1,
+    max_size: int | None = None,
+    stream: Stream,
+) -> Clients:
+    """Return clients of whole writers, or of at most ``max_size`` of their examples.
+
+    Writers are taken in the order of their numbers, ``writers_per_client`` at a time;
+    the first ``n_clients`` such groups with at least ``min_size`` examples are the
+    clients. Of a larger group ``max_size`` examples are drawn.
+
+    Args:
+        writers: Of each example.
+        n_clients: Clients to make.
+        writers_per_client: Writers a client; by default the fewest that will do.
+        min_size: Examples a client has at least.
+        max_size: Examples a client has at most; None: all of its writers'.
+        stream: Of the run's seed.
+
+    Raises:
+        ValueError: A setting is out of range, or there are too few groups.
+    """
+    if max_size is not None and max_size < min_size:
+        raise ValueError(
+            f"max_size must be at least {min_size} (min_size), got {max_size}"
+        )
+    numbers, places = np.unique(writers, return_inverse=True)
+    _check_clients(n_clients, len(numbers), of="writers")
+    counts = np.bincount(places)
+    n_writers = _group_size(counts, n_clients, writers_per_client, min_size)
+    groups = _large_groups(counts, n_writers, min_size)[:n_clients]
+    keys = stream.purpose("partition keep").words(0, len(writers), like=np.zeros(0))
+    clients = []
+    for group in groups:
+        rows = np.flatnonzero(places // n_writers == group)
+        clients.append(rows[np.argsort(keys[rows], kind="stable")][:max_size])
+    return _ascending(clients)
+
+
+def _group_size(
+    counts: NDArray[np.intp], n_clients: int, given: int | None, min_size: int
+) -> int:
+    """Return how many writers make a client, as given or the fewest that will do."""
+    n_writers = len(counts)
+    if given is not None and not 1 <= given <= n_writers:
+        raise ValueError(
+            f"writers_per_client must be in 1..{n_writers} (writers), got {given}"
+        )
+    sizes = range(1, n_writers + 1) if given is None else (given,)
+    most = 0
+    for size in sizes:
+        n_groups = len(_large_groups(counts, size, min_size))
+        if n_groups >= n_clients:
+            return size
+        most = max(most, n_groups)
+    raise ValueError(
+        f"n_clients must be at most {most} (clients of whole writers with at least "
+        f"{min_size} examples), got {n_clients}; lower min_size"
+    )
+
+
+def _large_groups(
+    counts: NDArray[np.intp], n_writers: int, min_size: int
+) -> NDArray[np.intp]:
+    """Return which groups of ``n_writers`` writers have ``min_size`` examples."""
+    whole = counts[: len(counts) // n_writers * n_writers]
+    sizes: NDArray[np.intp] = np.sum(whole.reshape(-1, n_writers), axis=1)
+    return np.flatnonzero(sizes >= min_size)
+
+
+def split_pathological(
+    labels: Rows, n_clients: int, *, classes_per_client: int, stream: Stream
+) -> Clients:
+    """Return clients that have examples of exactly so many classes each.
+
+    Classes are dealt like cards, from one shuffled deck after the other, so that they
+    have nearly the same number of owners; a class's examples are shared equally among
+    its owners. Fewer hands than classes leave some classes out.
+
+    Raises:
+        ValueError: A setting is out of range, or a class has too few examples.
+    """
+    _check_clients(n_clients, len(labels))
+    classes = _rows_of_classes(labels, stream)
+    if not 1 <= classes_per_client <= len(classes):
+        raise ValueError(
+            f"classes_per_client must be in 1..{len(classes)} (classes), "
+            f"got {classes_per_client}"
+        )
+    hands = _deal(len(classes), n_clients, classes_per_client, stream)
+    shares: list[list[Rows]] = [[] for _ in range(n_clients)]
+    for number, rows in enumerate(classes):
+        owners = [client for client, hand in enumerate(hands) if number in hand]
+        if len(owners) > len(rows):
+            raise ValueError(
+                f"class {labels[rows[0]]} has {len(rows)} examples "
+                f"but {len(owners)} clients; lower n_clients or classes_per_client"
+            )
+        for place, client in enumerate(owners):
+            shares[client].append(rows[place :: len(owners)])
+    return _ascending([np.concatenate(parts) for parts in shares])
+
+
+def _deal(
+    n_cards: int, n_hands: int, hand_size: int, stream: Stream
+) -> list[list[int]]:
+    """Return hands of different cards from shuffled decks, opened one by one.
+
+    A card that a hand already has waits for the next hand.
+    """
+    cards = stream.purpose("partition classes")
+    deck: list[int] = []
+    n_decks = 0
+    hands = []
+    for _ in range(n_hands):
+        hand: list[int] = []
+        while len(hand) < hand_size:
+            free = [card for card in deck if card not in hand]
+            if free:
+                hand.append(free[0])
+                deck.remove(free[0])
+                continue
+            start = n_decks * n_cards
+            words = cards.words(start, start + n_cards, like=np.zeros(0))
+            deck += np.argsort(words, kind="stable").tolist()
+            n_decks += 1
+        hands.append(hand)
+    return hands
+
+
+def _shuffled(n_rows: int, stream: Stream) -> Rows:
+    """Return ``0..n_rows-1`` in random order: sorted by one random word each."""
+    words = stream.purpose("partition shuffle").words(0, n_rows, like=np.zeros(0))
+    return np.argsort(words, kind="stable").astype(np.int64)
+
+
+def _rows_of_classes(labels: Rows, stream: Stream) -> list[Rows]:
+    """Return the examples of every class there is, shuffled."""
+    order = _shuffled(len(labels), stream)
+    by_class = order[np.argsort(labels[order], kind="stable")]
+    _, starts = np.unique(labels[by_class], return_index=True)
+    return np.split(by_class, starts[1:])
+
+
+def _gather(classes: list[Rows], ends: Rows, n_clients: int) -> Clients:
+    """Return each client's part of every class, the parts ending at ``ends``."""
+    parts = [
+        np.split(rows, cuts[:-1]) for rows, cuts in zip(classes, ends, strict=True)
+    ]
+    return _ascending(
+        [
+            np.concatenate([part[client] for part in parts])
+            for client in range(n_clients)
+        ]
+    )
+
+
+def _ascending(clients: list[Rows]) -> Clients:
+    return tuple(np.sort(rows) for rows in clients)
+
+
+def _check_clients(n_clients: int, most: int, *, of: str = "examples") -> None:
+    if not 1 <= n_clients <= most:
+        raise ValueError(f"n_clients must be in 1..{most} ({of}), got {n_clients}")

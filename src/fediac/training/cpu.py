@@ -1,0 +1,168 @@
+"""Local training on CPU cores: several clients at once, one thread each.
+
+One thread a client makes a client's result independent of how many run beside it, and
+it is faster than splitting small layers over threads.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fediac.core.rng import Stream
+from fediac.training.datasets import Dataset, Examples
+from fediac.training.flat import FlatModel, flatten_model
+from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
+
+EVALUATION_BATCH = 250
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let PyTorch use one thread an operation; our own threads fill the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
+    """Return images as normalized float32, channels last, and labels."""
+    pixels = torch.from_numpy(examples.images).to(torch.float32)
+    mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
+    std = torch.tensor(dataset.std).view(1, -1, 1, 1)
+    pixels = (pixels / 255.0 - mean) / std
+    images = pixels.contiguous(memory_format=torch.channels_last)
+    return images, torch.from_numpy(examples.labels)
+
+
+class CpuEngine:
+    """Trains the clients of a data set on CPU threads.
+
+    Args:
+        build: Makes the model; threads train copies of it.
+        dataset: Images and labels.
+        clients: Indices of each client's training examples.
+        settings: How a client trains.
+        seed: Of the whole run.
+        n_at_once: Clients trained side by side.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[], nn.Module],
+        dataset: Dataset,
+        clients: Sequence[npt.NDArray[np.int64]],
+        settings: LocalSettings,
+        *,
+        seed: int,
+        n_at_once: int,
+    ) -> None:
+        self._settings = settings
+        self._seed = seed
+        self._images, self._labels = normalize(dataset.train, dataset)
+        self._test_images, self._test_labels = normalize(dataset.test, dataset)
+        self._clients = [torch.from_numpy(each) for each in clients]
+        self.model = flatten_model(build())
+        self._local = threading.local()
+        self._pool = ThreadPoolExecutor(n_at_once, thread_name_prefix="train")
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End the threads; clients that are still training stop at their next step."""
+        self._is_closed = True
+        self._pool.shutdown(cancel_futures=True)
+
+    def _replica(self) -> FlatModel:
+        """Return this thread's own copy of the model.
+
+        A copy draws no random numbers: building in a thread would disturb PyTorch's
+        global generator, which all threads share.
+        """
+        replica: FlatModel | None = getattr(self._local, "replica", None)
+        if replica is None:
+            replica = flatten_model(copy.deepcopy(self.model.module))
+            self._local.replica = replica
+        return replica
+
+    def train(
+        self,
+        clients: list[int],
+        *,
+        round_number: int,
+        rate: float,
+        statistics: Mapping[int, Tensor] | None = None,
+        client_done: Callable[[], None] = lambda: None,
+    ) -> list[LocalResult]:
+        """Return each client's result, all starting from the current global model."""
+
+        def work(client: int) -> LocalResult:
+            own = self.model.statistics if statistics is None else statistics[client]
+            result = self._train_one(client, round_number, rate, own)
+            client_done()
+            return result
+
+        with one_thread():
+            return list(self._pool.map(work, clients))
+
+    def _train_one(
+        self, client: int, round_number: int, rate: float, statistics: Tensor
+    ) -> LocalResult:
+        replica = self._replica()
+        replica.parameters.copy_(self.model.parameters)
+        replica.statistics.copy_(statistics)
+        mine = self._clients[client]
+        stream = Stream(self._seed, round_number, client)
+        batches = draw_batches(len(mine), self._settings, stream)
+        replica.module.train()
+        losses = torch.zeros(len(batches))
+        for step, batch in enumerate(batches):
+            if self._is_closed:
+                raise CancelledError
+            chosen = mine[batch]
+            scores = replica.module(self._images[chosen])
+            loss = functional.cross_entropy(scores, self._labels[chosen])
+            replica.gradients.zero_()
+            torch.autograd.backward(loss)
+            replica.parameters.add_(replica.gradients, alpha=-rate)
+            losses[step] = loss.detach()
+        return LocalResult(
+            update=self.model.parameters - replica.parameters,
+            statistics=statistics - replica.statistics,
+            loss=float(losses.mean()),
+            n_examples=len(mine),
+            n_trained=batches.numel(),
+        )
+
+    def evaluate(self) -> Evaluation:
+        """Return how good the current global model is on the test set."""
+        starts = range(0, len(self._test_labels), EVALUATION_BATCH)
+        with one_thread():
+            parts = list(self._pool.map(self._evaluate_part, starts))
+        n_examples = len(self._test_labels)
+        return Evaluation(
+            accuracy=sum(right for right, _ in parts) / n_examples,
+            loss=sum(loss for _, loss in parts) / n_examples,
+        )
+
+    @torch.no_grad()
+    def _evaluate_part(self, start: int) -> tuple[int, float]:
+        replica = self._replica()
+        replica.parameters.copy_(self.model.parameters)
+        replica.statistics.copy_(self.model.statistics)
+        replica.module.eval()
+        part = slice(start, start + EVALUATION_BATCH)
+        scores = replica.module(self._test_images[part])
+        labels = self._test_labels[part]
+        loss = functional.cross_entropy(scores, labels, reduction="sum")
+        right = (scores.argmax(dim=1) == labels).sum()
+        return int(right), float(loss)

@@ -1,0 +1,234 @@
+"""Rounds of federated learning: train locally, aggregate, apply, evaluate.
+
+Everything a round needs beside the seed is in `Progress`, so a run can stop after any
+round and go on from there to the same bits.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from fediac.compressors import Compressor, FedAvg, State, SwitchML
+from fediac.core.ledger import Ledger
+from fediac.core.rng import Stream
+from fediac.switch import Switch
+from fediac.training.flat import FlatModel
+from fediac.training.local import Engine, Evaluation, LocalResult
+from fediac.transports import Aggregate, aggregate
+
+STATISTICS_BITS = 24
+"""Width of a lane for batch norm's statistics: near float32, and few enough entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is: what the next round starts from.
+
+    Attributes:
+        round_number: Rounds done.
+        parameters: The global model, flat.
+        statistics: Its running statistics, flat; averaged over clients.
+        states: Every client's state: residual and agreed width.
+        own_statistics: Every client's own running statistics, where they stay local.
+    """
+
+    round_number: int
+    parameters: Tensor
+    statistics: Tensor
+    states: tuple[State, ...]
+    own_statistics: tuple[Tensor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedRound:
+    """One round's results.
+
+    Attributes:
+        clients: Who took part.
+        trained: What each of them trained.
+        ledger: All that was sent, statistics included.
+        train_loss: Mean over clients.
+        train_s: Seconds that local training took here.
+        compress_s: Seconds that aggregation took here.
+    """
+
+    progress: Progress
+    clients: tuple[int, ...]
+    trained: tuple[LocalResult, ...]
+    result: Aggregate
+    ledger: Ledger
+    evaluation: Evaluation
+    train_loss: float
+    train_s: float
+    compress_s: float
+    evaluate_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Federation:
+    """Clients, a switch and an algorithm.
+
+    Attributes:
+        engine: Trains and evaluates.
+        model: The engine's global model.
+        compressor: Round number -> the algorithm to use in it.
+        n_clients: All clients there are.
+        n_participants: Clients drawn for a round.
+        rate: Round number -> learning rate.
+        seed: Of the whole run.
+        switch: Where sums are made.
+        averages_statistics: Average batch norm's running statistics every round. If
+            not, each client keeps its own, and nothing is sent: local batch norm as in
+            FedBN, but its weights are averaged like all others. Models are evaluated
+            with the mean of those who took part, which is then nobody's own.
+        through_server: They go where the algorithm's values go: to the server.
+    """
+
+    engine: Engine
+    model: FlatModel
+    compressor: Callable[[int], Compressor]
+    n_clients: int
+    n_participants: int
+    rate: Callable[[int], float]
+    seed: int
+    switch: Switch
+    averages_statistics: bool = True
+    through_server: bool = False
+
+    def start(self) -> Progress:
+        """Return the progress before the first round: the model's initial weights."""
+        statistics = self.model.statistics.clone()
+        keeps_own = statistics.numel() and not self.averages_statistics
+        return Progress(
+            round_number=0,
+            parameters=self.model.parameters.clone(),
+            statistics=statistics,
+            states=(State(),) * self.n_clients,
+            own_statistics=(statistics,) * self.n_clients if keeps_own else (),
+        )
+
+    def load(self, progress: Progress) -> None:
+        """Give the engine's model the weights and statistics of ``progress``."""
+        self.model.parameters.copy_(progress.parameters)
+        self.model.statistics.copy_(progress.statistics)
+
+    def run_round(
+        self, progress: Progress, *, client_done: Callable[[], None] = lambda: None
+    ) -> FederatedRound:
+        """Return what one more round gives.
+
+        Args:
+            progress: Where the run is.
+            client_done: Called when a client has finished its training.
+        """
+        start = time.perf_counter()
+        trained = self._train(progress, client_done)
+        after_training = time.perf_counter()
+        result = self._aggregate(trained, progress)
+        after, ledger = self._average_statistics(trained, progress)
+        after = replace(
+            after,
+            round_number=progress.round_number + 1,
+            parameters=progress.parameters - result.mean,
+            states=result.states,
+        )
+        after_compression = time.perf_counter()
+        self.load(after)
+        evaluation = self.engine.evaluate()
+        done = time.perf_counter()
+        return FederatedRound(
+            progress=after,
+            clients=tuple(trained),
+            trained=tuple(trained.values()),
+            result=result,
+            ledger=result.ledger.then(ledger),
+            evaluation=evaluation,
+            train_loss=sum(each.loss for each in trained.values()) / len(trained),
+            train_s=after_training - start,
+            compress_s=after_compression - after_training,
+            evaluate_s=done - after_compression,
+        )
+
+    def draw_clients(self, round_number: int) -> tuple[int, ...]:
+        """Return who takes part in a round, ascending."""
+        if self.n_participants == self.n_clients:
+            return tuple(range(self.n_clients))
+        stream = Stream(self.seed, round_number, 0).purpose("participation")
+        words = stream.words(0, self.n_clients, like=torch.zeros(0))
+        order = sorted(range(self.n_clients), key=lambda i: (int(words[i]), i))
+        return tuple(sorted(order[: self.n_participants]))
+
+    def _train(
+        self, progress: Progress, client_done: Callable[[], None]
+    ) -> dict[int, LocalResult]:
+        number = progress.round_number + 1
+        clients = self.draw_clients(number)
+        self.load(progress)
+        results = self.engine.train(
+            list(clients),
+            round_number=number,
+            rate=self.rate(number),
+            statistics=dict(enumerate(progress.own_statistics)) or None,
+            client_done=client_done,
+        )
+        return dict(zip(clients, results, strict=True))
+
+    def _aggregate(
+        self, trained: Mapping[int, LocalResult], progress: Progress
+    ) -> Aggregate:
+        number = progress.round_number + 1
+        updates = {client: each.update for client, each in trained.items()}
+        return aggregate(
+            self._of_everyone(updates),
+            self.compressor(number),
+            switch=self.switch,
+            seed=self.seed,
+            round_number=number,
+            states=progress.states,
+        )
+
+    def _average_statistics(
+        self, trained: Mapping[int, LocalResult], progress: Progress
+    ) -> tuple[Progress, Ledger]:
+        """Return progress with the statistics after the round, and what they cost.
+
+        What travels is their change in the round, as a dense sum with its own peak.
+        """
+        if not progress.statistics.numel():
+            return progress, Ledger()
+        changes = {client: each.statistics for client, each in trained.items()}
+        if not self.averages_statistics:
+            return _keep_own(progress, changes), Ledger()
+        n = len(trained)
+        compressor: Compressor = (
+            FedAvg(n)
+            if self.through_server
+            else SwitchML(n, bits=STATISTICS_BITS, residual=False)
+        )
+        result = aggregate(
+            self._of_everyone(changes),
+            compressor,
+            switch=self.switch,
+            seed=self.seed,
+            round_number=progress.round_number + 1,
+            phase="statistics",
+        )
+        after = replace(progress, statistics=progress.statistics - result.mean)
+        return after, result.ledger
+
+    def _of_everyone(self, tensors: Mapping[int, Tensor]) -> list[Tensor | None]:
+        """Return a list with a place for each client, None for who is absent."""
+        return [tensors.get(client) for client in range(self.n_clients)]
+
+
+def _keep_own(progress: Progress, changes: Mapping[int, Tensor]) -> Progress:
+    """Return progress with the statistics of who trained, and the mean of theirs."""
+    own = list(progress.own_statistics)
+    mean = torch.zeros_like(progress.statistics)
+    for client, change in changes.items():
+        own[client] = own[client] - change
+        mean += own[client]
+    return replace(progress, statistics=mean / len(changes), own_statistics=tuple(own))

@@ -1,0 +1,219 @@
+"""The report in plain words: who got there with least, and what to be careful about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fediac.experiments.report.reading import Run
+from fediac.experiments.report.rounds import Round
+from fediac.experiments.report.settings import differing
+from fediac.experiments.report.target import Standing, Target, rank, saving
+from fediac.experiments.report.wording import count, join, mib, percent, seconds, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A number to show large, and what it is."""
+
+    number: str
+    meaning: str
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Return what the report is about, in a few words."""
+    names = {_setting(run, "data", "name", "dataset") for run in runs}
+    models = {_setting(run, "model", "name", "model") for run in runs}
+    topic = ", ".join(sorted(each for each in names | models if each))
+    if len(names) == len(models) == 1:
+        topic = ", ".join(each for each in (*names, *models) if each)
+    about = runs[0].label if len(runs) == 1 else f"{len(runs)} runs compared"
+    return f"{about}: {topic}" if topic else about
+
+
+def subtitle(runs: Sequence[Run]) -> str:
+    """Return what all runs share, in a few words."""
+    parts = []
+    for key, noun in (("n_clients", "client"), ("dim", "parameter")):
+        values = {(run.summary or {}).get(key) for run in runs} - {None}
+        if len(values) == 1 and isinstance(value := values.pop(), int):
+            parts.append(count(value, noun))
+    n_rounds = sorted({len(run.rounds) for run in runs})
+    ends = [whole(n_rounds[0])] + ([whole(n_rounds[-1])] if n_rounds[1:] else [])
+    parts.append(f"{' to '.join(ends)} rounds")
+    seeds = {run.settings.get("seed") for run in runs}
+    if len(seeds) == 1 and (seed := seeds.pop()) is not None:
+        parts.append(f"seed {seed}")
+    return " · ".join(parts)
+
+
+def _setting(run: Run, table: str, key: str, summary_key: str) -> str:
+    value = (run.summary or {}).get(summary_key)
+    place = run.settings.get(table)
+    if value is None and isinstance(place, Mapping):
+        value = place.get(key)
+    return "" if value is None else str(value)
+
+
+def summarize(runs: Sequence[Run], target: Target | None) -> list[str]:
+    """Return the report's first paragraph, a sentence or two an item."""
+    if target is None:
+        return _without_target(runs)
+    standings = rank(runs, target, "payload")
+    reached = [each for each in standings if each.reached is not None]
+    if not reached:
+        return _nobody(runs, target)
+    sentences = [_winner(standings, target)]
+    sentences += _fastest(reached)
+    sentences += _losers([each.run for each in standings if each.reached is None])
+    if len(runs) == 1:
+        sentences.append("There is only this run, so nothing to compare it with.")
+    return sentences
+
+
+def _winner(standings: Sequence[Standing], target: Target) -> str:
+    best = standings[0]
+    if best.reached is None:
+        raise ValueError("standings must begin with a run that reached the target")
+    goal = percent(target.accuracy)
+    cost = (
+        f"{mib(best.mib('payload'))} of payload ({mib(best.mib('wire'))} on the wire)"
+    )
+    rounds = f"in {count(best.reached.number, 'round')}"
+    less = saving(standings, "payload")
+    if less is not None:
+        second = standings[1]
+        return (
+            f"{best.run.label} reached {goal} accuracy with the least traffic: {cost} "
+            f"{rounds}, {percent(less)} less than the second best, {second.run.label} "
+            f"({mib(second.mib('payload'))})."
+        )
+    only = "" if len(standings) == 1 else "Only "
+    return f"{only}{best.run.label} reached {goal} accuracy: {cost} {rounds}."
+
+
+def _fastest(reached: Sequence[Standing]) -> list[str]:
+    """Say how long the thriftiest run took, and who was faster, for every switch."""
+    best = reached[0]
+    own = best.reached.time_s if best.reached else {}
+    if not own:
+        return []
+    taken = join([f"{seconds(own[key])} with the {key} switch" for key in own])
+    sentences = [f"It took {taken}, in simulated time."]
+    for switch in own:
+        first = min(reached, key=lambda each, key=switch: _arrival(each, key))  # type: ignore[misc]  # a default binds the loop's value
+        if first.run.label != best.run.label:
+            sentences.append(
+                f"With the {switch} switch {first.run.label} was there earlier, after "
+                f"{seconds(_arrival(first, switch))}."
+            )
+    if len(reached) > 1 and len(sentences) == 1:
+        sentences[0] = f"It also was there first: after {taken}, in simulated time."
+    return sentences
+
+
+def _arrival(each: Standing, switch: str) -> float:
+    times = each.reached.time_s if each.reached else {}
+    return times.get(switch, float("inf"))
+
+
+def _losers(runs: Sequence[Run]) -> list[str]:
+    if not runs:
+        return []
+    names = join([run.label for run in runs])
+    bests = join([f"{_best(run)} in round {_best_round(run)}" for run in runs])
+    noun = "Its best was" if len(runs) == 1 else "Their best were"
+    return [f"{names} never reached it. {noun} {bests}."]
+
+
+def _nobody(runs: Sequence[Run], target: Target) -> list[str]:
+    goal = percent(target.accuracy)
+    who = "The run" if len(runs) == 1 else f"None of the {len(runs)} runs"
+    verb = "did not reach" if len(runs) == 1 else "reached"
+    nearest = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
+    sentences = [f"{who} {verb} {goal} accuracy."]
+    if nearest.best is not None:
+        sentences.append(
+            f"The nearest was {nearest.label} with {_best(nearest)} in round "
+            f"{_best_round(nearest)}, after {_costs(nearest.best)}."
+        )
+    return sentences
+
+
+def _without_target(runs: Sequence[Run]) -> list[str]:
+    sentences = []
+    for run in runs:
+        if run.best is None:
+            sentences.append(f"{run.label} measured no accuracy.")
+        else:
+            sentences.append(
+                f"{run.label} had its best accuracy, {_best(run)}, in round "
+                f"{_best_round(run)}, after {_costs(run.best)}."
+            )
+    return [*sentences, "No target accuracy is set, so none is compared."]
+
+
+def _costs(at: Round) -> str:
+    """Return what had been spent by the end of a round."""
+    times = [
+        f"{seconds(value)} ({switch} switch)" for switch, value in at.time_s.items()
+    ]
+    return join([f"{mib(at.mib['payload'])} of payload", *times])
+
+
+def _best(run: Run) -> str:
+    return "none" if run.best is None else percent(run.best.accuracy or 0.0)
+
+
+def _best_round(run: Run) -> str:
+    return "0" if run.best is None else whole(run.best.number)
+
+
+def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
+    """Return the few numbers to remember."""
+    standings = [] if target is None else rank(runs, target, "payload")
+    if target is None or standings[0].reached is None:
+        return _plain_headlines(runs)
+    best = standings[0].reached
+    name = standings[0].run.label
+    goal = percent(target.accuracy)
+    shown = [Headline(mib(best.mib["payload"]), f"payload, {name} to {goal}")]
+    less = saving(standings, "payload")
+    if less is not None:
+        other = standings[1].run.label
+        shown.append(
+            Headline(f"{percent(less)} less", f"than {other}, the second best")
+        )
+    shown += [
+        Headline(seconds(value), f"to {goal}, {switch} switch")
+        for switch, value in best.time_s.items()
+    ]
+    return [*shown, Headline(count(best.number, "round"), f"to {goal}")]
+
+
+def _plain_headlines(runs: Sequence[Run]) -> list[Headline]:
+    run = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
+    if run.best is None:
+        return []
+    best = run.best
+    return [
+        Headline(percent(best.accuracy or 0.0), f"best accuracy, {run.label}"),
+        Headline(whole(best.number), "its round"),
+        Headline(mib(best.mib["payload"]), "payload until then"),
+        *(
+            Headline(seconds(value), f"until then, {switch} switch")
+            for switch, value in best.time_s.items()
+        ),
+    ]
+
+
+def cautions(runs: Sequence[Run], left_out: Sequence[str]) -> list[str]:
+    """Return what a reader must know before comparing the runs."""
+    notes = list(left_out)
+    for run in runs:
+        notes += [f"{run.label}: {note}" for note in run.notes]
+    names = differing(runs)
+    if names:
+        notes.append(
+            f"The runs differ in more than the algorithm ({', '.join(names)}): compare "
+            "them with care."
+        )
+    return notes

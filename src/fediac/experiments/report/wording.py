@@ -1,0 +1,73 @@
+"""Numbers as a reader sees them, the same in every kind of report."""
+
+import math
+from collections.abc import Sequence
+
+NOTHING = "\u2013"
+TIMES = "\u00d7"
+GAMMA = "\u03b3"
+"""Signs that are easily taken for others, so they are written by their number."""
+
+
+def digits(value: float) -> str:
+    """Return a number with four digits that matter, or all whole ones."""
+    if value == 0.0:
+        return "0"
+    n_decimals = max(0, 3 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{n_decimals}f}"
+
+
+def brief(value: float) -> str:
+    """Return a number in few digits, for a narrow column beside a drawing."""
+    if value < 0.001:
+        return "< 0.001" if value > 0.0 else "0"
+    n_decimals = min(3, max(0, 2 - math.floor(math.log10(value))))
+    return f"{value:,.{n_decimals}f}"
+
+
+def mib(value: float) -> str:
+    """Return MiB with their unit."""
+    return f"{digits(value)} MiB"
+
+
+def seconds(value: float) -> str:
+    """Return seconds with their unit."""
+    return f"{digits(value)} s"
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 in percent, as short as two decimals allow."""
+    return f"{round(100.0 * share, 2):g} %"
+
+
+def exact_percent(share: float) -> str:
+    """Return a share of 1 in percent with two decimals, for columns."""
+    return f"{100.0 * share:.2f} %"
+
+
+def whole(value: float) -> str:
+    """Return a count with its thousands set apart."""
+    return f"{value:,.0f}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things: ``1 run``, ``3 runs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def join(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``a, b and c``."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def tick(value: float, *, is_percent: bool) -> str:
+    """Return the short text of a place on an axis; the page's script has a twin."""
+    if is_percent:
+        return f"{100.0 * value:.6g} %"
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e4, "")):
+        if abs(value) >= size:
+            unit = 1e3 if size == 1e4 else size
+            return f"{value / unit:,.6g}{letter or ' k'}"
+    return f"{value:,.6g}"

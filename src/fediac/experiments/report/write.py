@@ -1,0 +1,80 @@
+"""``fediac report``: read runs, choose a target, write one file."""
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fediac.errors import RunError
+from fediac.experiments.report.flat import render_csv
+from fediac.experiments.report.markdown import render_markdown
+from fediac.experiments.report.page import Report, render_page
+from fediac.experiments.report.reading import read_runs
+from fediac.experiments.report.summary import cautions
+from fediac.experiments.report.target import choose_target, parse_accuracy
+from fediac.experiments.report.wording import count, whole
+
+
+class Format(StrEnum):
+    """What a report is written as; its value is also the file's suffix."""
+
+    HTML = "html"
+    MD = "md"
+    CSV = "csv"
+
+
+def write_report(
+    paths: Sequence[Path],
+    *,
+    output: Path | None,
+    kind: Format | None,
+    target: str | None,
+) -> None:
+    """Write a report on the runs in ``paths`` and say so on standard error.
+
+    Args:
+        paths: Folders of runs, or folders that hold them.
+        output: The file; ``-`` is standard output, None is ``report.html`` or the like.
+        kind: The format; None: by the file's suffix, else HTML.
+        target: The accuracy to compare at, as a person writes it; None: the runs' own.
+    """
+    kind = kind or _kind_of(output)
+    output = output or Path(f"report.{kind.value}")
+    asked = None if target is None else parse_accuracy(target)
+    runs, left_out = read_runs(paths)
+    report = Report(runs, choose_target(runs, asked), left_out, _version())
+    content = _render(report, kind)
+    if str(output) == "-":
+        sys.stdout.write(content)
+        return
+    _write(output, content)
+    size = whole(len(content.encode()) / 1024)
+    lines = [f"{output}: {count(len(runs), 'run')}, {size} KiB"]
+    lines += [f"note: {note}" for note in cautions(runs, left_out)]
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _kind_of(output: Path | None) -> Format:
+    suffix = "" if output is None else output.suffix.lower().lstrip(".")
+    return Format(suffix) if suffix in list(Format) else Format.HTML
+
+
+def _render(report: Report, kind: Format) -> str:
+    if kind is Format.CSV:
+        return render_csv(report.runs)
+    return render_page(report) if kind is Format.HTML else render_markdown(report)
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8", newline="")
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _version() -> str:
+    try:
+        return version("fediac")
+    except PackageNotFoundError:
+        return "(not installed)"

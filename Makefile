@@ -34,8 +34,9 @@ format: $(STAMP)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## measure kernels and whole rounds against a memcpy
+bench: $(STAMP)  ## measure kernels against a memcpy, the simulator against SimPy
 	$(BIN)/fediac bench
+	$(BIN)/python -m benchmarks.bench_sim
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

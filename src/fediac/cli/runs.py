@@ -1,0 +1,198 @@
+"""run, compare, demo and report: training from settings to a page to look at.
+
+Training needs PyTorch, which takes a second to import, so its modules are imported by
+the commands that train.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fediac.cli.app import AsJson, app
+from fediac.compressors import CATALOG
+from fediac.errors import ConfigError
+from fediac.experiments.report import Format, write_report
+
+_Config = Annotated[
+    Path,
+    typer.Argument(metavar="CONFIG.toml", help="The settings.", show_default=False),
+]
+_Overrides = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a setting: train.lr=0.05, stop.rounds=10. May be repeated.",
+    ),
+]
+_Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with an interrupted run, to the same bits."),
+]
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise ConfigError(
+            "training needs PyTorch: pip install 'fediac[train]'"
+        ) from error
+
+
+@app.command("run")
+def _run(
+    *,
+    config: _Config,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results go.  [default: runs/ and CONFIG's name]"
+        ),
+    ] = None,
+    overrides: _Overrides = [],  # noqa: B006 - typer copies it
+    resume: _Resume = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train one algorithm as a TOML file says, and write everything down.
+
+    The folder gets config.toml (all settings, resolved), rounds.jsonl (a line a round),
+    summary.json, model.safetensors and a checkpoint. Ctrl-C leaves a run that --resume
+    continues.
+
+    \b
+    A small configuration; everything has a default:
+      algorithm = "fediac"
+      [data]
+      name = "digits"          # inside the package; cifar10, cifar100, ...
+      [clients]
+      number = 20
+      [network]
+      switches = ["fast", "slow"]
+      [stop]
+      rounds = 20
+      target = 0.9
+      [fediac]
+      votes = "5%"
+      threshold = 3
+
+    \b
+    Examples:
+      fediac run digits.toml
+      fediac run digits.toml --set algorithm=libra --set seed=2 --out runs/libra-2
+      fediac run digits.toml --resume
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    _require_torch()
+    from fediac.experiments.commands import run_command
+
+    run_command(config, out=out, overrides=overrides, resumes=resume, as_json=as_json)
+
+
+@app.command("compare")
+def _compare(
+    *,
+    config: _Config,
+    algorithms: Annotated[
+        str,
+        typer.Option(metavar="A,B,C", help="Names, see 'fediac list'; all by default."),
+    ] = ",".join(CATALOG),
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Gets a folder for each algorithm."),
+    ] = None,
+    overrides: _Overrides = [],  # noqa: B006 - typer copies it
+    resume: _Resume = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train several algorithms on the same settings, data and network.
+
+    \b
+    Examples:
+      fediac compare digits.toml
+      fediac compare digits.toml --algorithms fediac,switchml,libra
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    _require_torch()
+    from fediac.experiments.commands import compare_command
+
+    compare_command(
+        config,
+        algorithms,
+        out=out,
+        overrides=overrides,
+        resumes=resume,
+        as_json=as_json,
+    )
+
+
+@app.command("demo")
+def _demo(
+    *,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where results go; made anew.")
+    ] = Path("runs/demo"),
+    rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm.")] = 12,
+    as_json: AsJson = False,
+) -> None:
+    """Train a digit classifier with every algorithm, and write a page about it.
+
+    20 clients with the digits of three real writers each, a fast switch, uplinks that
+    follow New York traces. Ends with DIR/report.html and DIR/summary.json.
+    """
+    _require_torch()
+    from fediac.experiments.demo import run_demo
+
+    run_demo(out, n_rounds=rounds, as_json=as_json)
+
+
+@app.command("report")
+def _report(
+    *,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Folders that runs wrote, or a folder of such folders.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is standard output.  [default: report.html]",
+        ),
+    ] = None,
+    kind: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write.  [default: by FILE's name]"),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ACC",
+            help="Accuracy to compare traffic at: 0.63 or 63%.  [default: the runs' "
+            "own, or the highest whole percent that all reached]",
+        ),
+    ] = None,
+) -> None:
+    """Write what runs did as one page that opens offline, as Markdown or as CSV.
+
+    The page has a summary in words, traffic and time to the target accuracy, charts
+    of accuracy, bytes, entries, errors and times, and the settings. Runs that are not
+    finished are shown as far as they got.
+
+    \b
+    html  charts and tables in one file; needs no network
+    md    the summary and the tables, without rounds
+    csv   every field of every round, a line each
+
+    \b
+    Examples:
+      fediac report runs/fediac
+      fediac report runs/comparison -o comparison.html --target 63%
+      fediac report runs/fediac runs/switchml --format md -o -
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    write_report(runs, output=output, kind=kind, target=target)

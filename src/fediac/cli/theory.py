@@ -1,0 +1,155 @@
+"""theory and tune: what the paper's formulas say."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fediac.cli.app import AsJson, app
+from fediac.core.bounds import Setting
+from fediac.experiments.shares import parse_count, parse_counts, parse_share
+from fediac.experiments.theory import predict, show_theory
+from fediac.experiments.tune import show_tuning, tune
+
+
+@app.command("theory")
+def _theory(  # noqa: PLR0913 - one parameter for each option
+    *,
+    dim: Annotated[
+        str,
+        typer.Option(
+            metavar="COUNT", help="Entries in an update: 11173962, 11_173_962 or 1e9."
+        ),
+    ],
+    clients: Annotated[int, typer.Option(help="Clients in a round (N).")],
+    votes: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE", help="Votes of one client (k): a count, or a share as 5%."
+        ),
+    ],
+    threshold: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="Votes an entry needs to be sent (a): a count, or a share of clients.",
+        ),
+    ],
+    alpha: Annotated[
+        float, typer.Option(help="Decay of magnitudes over ranks, below 0.")
+    ],
+    phi: Annotated[float, typer.Option(help="Magnitude at rank 1 by the law.")] = 1.0,
+    peak: Annotated[
+        float | None,
+        typer.Option(help="Largest magnitude there really is.  [default: phi]"),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Width of the switch's sums (b).  [default: smallest above min_bits]"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict what a round sends and loses, by the paper's formulas.
+
+    The l-th largest magnitude of an update is taken to be phi * l^alpha. 'fediac tune'
+    reads alpha and phi off real updates. Shares are rounded up.
+
+    \b
+    expected_chosen  entries that reach the threshold, on average
+    min_bits         bits must be above this real number for gamma below 1
+    bits             the width used: as given, or the smallest above min_bits
+    gamma            squared error of a round's compression, relative to the
+                     update; training converges when it is below 1
+    payload          what all clients send and receive a round, without
+                     headers; 1 MiB is 2^20 bytes
+    register fills   how often a switch with 1 MB (10^6 bytes) would fill its
+                     registers if every entry were sent, as 4 bytes
+
+    \b
+    Examples:
+      fediac theory --dim 11173962 --clients 20 --votes 5% --threshold 3 \\
+          --alpha -0.5
+      fediac theory --dim 1e9 --clients 50 --votes 1% --threshold 10% \\
+          --alpha -0.37 --phi 0.32 --peak 0.15 --bits 12 --json
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    n_entries = parse_count(dim, name="dim")
+    setting = Setting(
+        dim=n_entries,
+        n_clients=clients,
+        n_votes=parse_share(votes, of=n_entries, name="votes"),
+        threshold=parse_share(threshold, of=clients, name="threshold"),
+        alpha=alpha,
+    )
+    theory = predict(setting, phi=phi, peak=peak, bits=bits)
+    show_theory(theory, as_json=as_json)
+
+
+@app.command("tune")
+def _tune(
+    *,
+    updates: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="UPDATES.npy",
+            help="float32 or float64 arrays of shape (dim,) or (n_updates, dim).",
+            show_default=False,
+        ),
+    ],
+    clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Clients in a round.  [default: one an update; 20 if there is one]"
+        ),
+    ] = None,
+    votes: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE", help="Votes of one client: a count, or a share of dim."
+        ),
+    ] = "5%",
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Thresholds to try: 1-4, or 1,2,4.  [default: up to a quarter of "
+            "the clients]",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Candidates to list.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Recommend a threshold and a width for updates like the given ones.
+
+    An update is what a client's training changed: old parameters minus new ones, as one
+    flat array. The first round's are good ones to give. Each gets a power law
+    phi * rank^alpha; then every threshold is tried with the smallest usable width and
+    four more, and what the theory predicts is ranked by cost.
+
+    \b
+    threshold     votes an entry needs to be sent
+    bits          width of the switch's sums
+    entries sent  share of all entries that reach the threshold
+    a round       what all clients send and receive, without headers;
+                  1 MiB is 2^20 bytes
+    gamma         squared error of the compression, relative to the update;
+                  below 1 converges, and less is better
+    cost          bytes a round / (1 - gamma): bytes for the progress of one
+                  round without error
+
+    \b
+    Examples:
+      fediac tune updates.npy
+      fediac tune client-*.npy --votes 1% --thresholds 1-4
+      fediac tune one.npy --clients 50 --top 3 --json
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    tuning = tune(
+        updates,
+        n_clients=clients,
+        votes=votes,
+        thresholds=(
+            None if thresholds is None else parse_counts(thresholds, name="thresholds")
+        ),
+    )
+    show_tuning(tuning, n_shown=top, as_json=as_json)

@@ -1,0 +1,1 @@
+"""What the command line runs: one function for each subcommand."""

@@ -1,0 +1,299 @@
+"""Settings -> everything a run needs, built once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fediac import native
+from fediac.compressors import (
+    Compressor,
+    FedAvg,
+    FediAC,
+    Libra,
+    OmniReduce,
+    SwitchML,
+    TopK,
+    choose_hot,
+    find,
+)
+from fediac.core.bitpack import unpack_bits
+from fediac.core.magnitudes import largest
+from fediac.core.rng import Stream
+from fediac.errors import ConfigError
+from fediac.experiments.settings import RunSettings, TrainSettings
+from fediac.experiments.shares import parse_share
+from fediac.switch import Switch
+from fediac.training.cpu import CpuEngine
+from fediac.training.cuda import CudaEngine
+from fediac.training.datasets import Dataset, load_dataset
+from fediac.training.federation import Federation, Progress
+from fediac.training.local import LocalSettings
+from fediac.training.models import build_model
+from fediac.training.partition import Partition, make_partition
+
+_CUDA_AT_ONCE = 6
+_HOT_ROUNDS_FROM = 1 << 31
+"""Round numbers of the training that finds libra's hot entries: no real round's."""
+
+
+@dataclass(slots=True)
+class Choices:
+    """What is settled while a run goes on, and kept in its checkpoints.
+
+    Attributes:
+        numbers: FediAC's threshold and bits, when the server sets them.
+        hot: libra's hot entries.
+    """
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    hot: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A run, ready to start."""
+
+    settings: RunSettings
+    dataset: Dataset
+    partition: Partition
+    engine: CpuEngine | CudaEngine
+    federation: Federation
+    choices: Choices
+
+
+def build_experiment(settings: RunSettings) -> Experiment:
+    """Return the run that ``settings`` describe.
+
+    Raises:
+        FediacError, ValueError: A setting does not fit the data, the model or the
+            machine.
+    """
+    _check(settings)
+    folder = None if settings.data.folder is None else Path(settings.data.folder)
+    dataset = load_dataset(settings.data.name, folder, download=settings.data.download)
+    partition = _make_partition(settings, dataset)
+    n_clients = settings.clients.number
+    n_participants = _count(
+        settings.clients.participation, of=n_clients, name="participation"
+    )
+    local = _local_settings(settings.train)
+    engine = _make_engine(settings, dataset, partition)
+    choices = Choices()
+    choose = _make_chooser(settings, engine.model.dim, n_participants, choices)
+    choose(1)  # what does not fit is found now, not after a round of training
+    federation = Federation(
+        engine=engine,
+        model=engine.model,
+        compressor=choose,
+        n_clients=n_clients,
+        n_participants=n_participants,
+        rate=local.rate,
+        seed=settings.seed,
+        switch=Switch(settings.network.register_bytes),
+        averages_statistics=settings.train.statistics == "average",
+        through_server=settings.algorithm in ("fedavg", "topk"),
+    )
+    return Experiment(settings, dataset, partition, engine, federation, choices)
+
+
+def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
+    data = settings.data
+    is_dirichlet = data.partition == "dirichlet"
+    return make_partition(
+        dataset,
+        kind=data.partition,
+        n_clients=settings.clients.number,
+        beta=data.beta,
+        classes=data.classes,
+        min_size=settings.train.batch_size if is_dirichlet else None,
+        seed=settings.seed,
+    )
+
+
+def _check(settings: RunSettings) -> None:
+    """Refuse numbers that no run can have."""
+    find(settings.algorithm)
+    least: tuple[tuple[str, float | None, float], ...] = (
+        ("clients.number", settings.clients.number, 1),
+        ("train.at_once", settings.train.at_once, 0),
+        ("stop.rounds", settings.stop.rounds, 1),
+        ("stop.simulated_s", settings.stop.simulated_s, 0),
+        ("stop.real_s", settings.stop.real_s, 0),
+        ("save.checkpoint_every", settings.save.checkpoint_every, 1),
+        ("libra.hot_rounds", settings.libra.hot_rounds, 1),
+    )
+    for name, value, smallest in least:
+        if value is not None and not value >= smallest:
+            raise ConfigError(f"{name} must be at least {smallest}, got {value}")
+    target = settings.stop.target
+    if target is not None and not 0.0 < target <= 1.0:
+        raise ConfigError(
+            f"stop.target must be above 0 and at most 1 (all right), got {target:g}"
+        )
+    if not settings.network.switches:
+        raise ConfigError("network.switches must name at least one switch, got none")
+
+
+def _count(text: str | int, *, of: int, name: str) -> int:
+    """Return a count or a share of ``of`` as a count that is possible."""
+    count = parse_share(text, of=of, name=name)
+    if not 1 <= count <= of:
+        raise ConfigError(f"{name} must be in 1..{of}, got {count}")
+    return count
+
+
+def _local_settings(train: TrainSettings) -> LocalSettings:
+    return LocalSettings(
+        epochs=train.local_epochs,
+        steps=train.local_steps,
+        batch_size=train.batch_size,
+        lr=train.lr,
+        lr_decay=train.lr_decay,
+    )
+
+
+def choose_device(name: str) -> str:
+    """Return ``cpu`` or ``cuda``.
+
+    Raises:
+        ConfigError: CUDA is asked for and not there.
+    """
+    has_cuda = torch.cuda.is_available()
+    if name == "cuda" and not has_cuda:
+        raise ConfigError("device must be cpu on this machine (no CUDA), got cuda")
+    return "cuda" if name in ("auto", "cuda") and has_cuda else "cpu"
+
+
+def _make_engine(
+    settings: RunSettings, dataset: Dataset, partition: Partition
+) -> CpuEngine | CudaEngine:
+    shape = dataset.train.images.shape[1:]
+    seed = int(
+        Stream(settings.seed, 0, 0, "initial weights").words(0, 1, like=np.zeros(0))[0]
+    )
+
+    def build() -> nn.Module:
+        return build_model(settings.model.name, shape, dataset.n_classes, seed=seed)
+
+    make: Callable[..., CpuEngine | CudaEngine]
+    if choose_device(settings.train.device) == "cuda":
+        make, n_default = CudaEngine, _CUDA_AT_ONCE
+    else:
+        make, n_default = CpuEngine, native.n_threads()
+    return make(
+        build,
+        dataset,
+        partition.clients,
+        _local_settings(settings.train),
+        seed=settings.seed,
+        n_at_once=settings.train.at_once or n_default,
+    )
+
+
+def _make_chooser(
+    settings: RunSettings, dim: int, n: int, choices: Choices
+) -> Callable[[int], Compressor]:
+    """Return the function that gives the algorithm of a round."""
+
+    def choose(round_number: int) -> Compressor:
+        if settings.algorithm == "fediac" and settings.tuning == "server":
+            if round_number == 1:
+                _count(settings.fediac.votes, of=dim, name="fediac.votes")
+                return FedAvg(n)
+            given = choices.numbers
+            return _make_fediac(settings, dim, n, given["threshold"], given["bits"])
+        return make_algorithm(settings, dim, n, hot=choices.hot)
+
+    return choose
+
+
+def make_algorithm(
+    settings: RunSettings, dim: int, n: int, *, hot: Tensor | None = None
+) -> Compressor:
+    """Return the algorithm of a run, its shares resolved.
+
+    Args:
+        settings: All settings; the algorithm's own table is used.
+        dim: Entries in an update.
+        n: Clients in a round.
+        hot: libra's hot entries.
+    """
+    match settings.algorithm:
+        case "fediac":
+            bits = settings.fediac.bits
+            if settings.tuning == "none" and not isinstance(bits, int):
+                raise ConfigError(
+                    "fediac.bits must be a number when tuning is 'none', "
+                    f"got {bits!r}; give one, or let tuning be 'local'"
+                )
+            given = settings.fediac.threshold
+            threshold = _count(given, of=n, name="fediac.threshold")
+            return _make_fediac(settings, dim, n, threshold, bits)
+        case "switchml":
+            return SwitchML(n, settings.switchml.bits, settings.switchml.residual)
+        case "omnireduce":
+            omnireduce = settings.omnireduce
+            n_sent = _count(omnireduce.sent, of=dim, name="omnireduce.sent")
+            return OmniReduce(n, n_sent, omnireduce.block, omnireduce.residual)
+        case "libra":
+            n_sent = _count(settings.libra.sent, of=dim, name="libra.sent")
+            entries = np.zeros(0, dtype=np.int64) if hot is None else hot
+            return Libra(n, n_sent, entries, settings.libra.residual)
+        case "fedavg":
+            return FedAvg(n)
+        case _:
+            n_sent = _count(settings.topk.sent, of=dim, name="topk.sent")
+            return TopK(n, n_sent, settings.topk.residual)
+
+
+def _make_fediac(
+    settings: RunSettings, dim: int, n: int, threshold: int, bits: int | str
+) -> FediAC:
+    return FediAC(
+        n,
+        n_votes=_count(settings.fediac.votes, of=dim, name="fediac.votes"),
+        threshold=threshold,
+        bits=bits,  # type: ignore[arg-type] # checked when it was read
+        law=settings.fediac.law,
+        residual=settings.fediac.residual,
+    )
+
+
+def find_hot(experiment: Experiment, progress: Progress) -> Tensor:
+    """Return libra's hot entries: those most often among clients' k largest.
+
+    Counted over a few rounds of plain averaging on a copy of the model that is thrown
+    away. Like in the paper, nobody is billed for them.
+    """
+    settings, federation = experiment.settings, experiment.federation
+    dim = federation.model.dim
+    n_sent = _count(settings.libra.sent, of=dim, name="libra.sent")
+    parameters, statistics = progress.parameters, progress.statistics
+    counts = torch.zeros(dim, dtype=torch.int32, device=parameters.device)
+    everyone = list(range(federation.n_clients))
+    for number in range(1, settings.libra.hot_rounds + 1):
+        federation.model.parameters.copy_(parameters)
+        federation.model.statistics.copy_(statistics)
+        trained = federation.engine.train(
+            everyone,
+            round_number=_HOT_ROUNDS_FROM + number,
+            rate=federation.rate(number),
+        )
+        for each in trained:
+            counts += unpack_bits(largest(each.update, n_sent), dim)
+        parameters = parameters - _mean([each.update for each in trained])
+        statistics = statistics - _mean([each.statistics for each in trained])
+    n_hot = min(federation.switch.indexed_capacity(federation.n_clients), dim)
+    hot: Tensor = choose_hot(counts, n_hot)
+    return hot
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    total = torch.zeros_like(tensors[0])
+    for each in tensors:
+        total += each
+    return total / len(tensors)

@@ -1,0 +1,102 @@
+"""A run's progress on disk: one safetensors file, replaced as a whole.
+
+Whoever reads it sees the last complete checkpoint, whenever the writer was killed.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from fediac.compressors import State
+from fediac.errors import RunError
+from fediac.training.federation import Progress
+
+FILE_NAME = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a run goes on from.
+
+    Attributes:
+        choices: Numbers settled during the run, such as a tuned threshold.
+        hot: libra's hot entries, once they are found.
+    """
+
+    progress: Progress
+    choices: dict[str, int] = field(default_factory=dict)
+    hot: Tensor | None = None
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint in ``folder`` by this one, all or nothing."""
+    progress = checkpoint.progress
+    tensors = {"parameters": progress.parameters, "statistics": progress.statistics}
+    for client, state in enumerate(progress.states):
+        if state.residual is not None:
+            tensors[f"residual.{client}"] = state.residual
+    for client, statistics in enumerate(progress.own_statistics):
+        # Before they train, clients share one tensor, which the format refuses.
+        tensors[f"statistics.{client}"] = statistics.clone()
+    if checkpoint.hot is not None:
+        tensors["hot"] = checkpoint.hot
+    facts = {
+        "round": progress.round_number,
+        "bits": [state.bits for state in progress.states],
+        "choices": checkpoint.choices,
+    }
+    _replace(folder / FILE_NAME, tensors, {"fediac": json.dumps(facts)})
+
+
+def save_model(path: Path, module: nn.Module) -> None:
+    """Write a model's state_dict as a safetensors file."""
+    tensors = {
+        name: tensor.detach().contiguous().clone()
+        for name, tensor in module.state_dict().items()
+    }
+    _replace(path, tensors, {"format": "pt"})
+
+
+def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    temporary = path.with_suffix(".partial")
+    on_host = {name: each.cpu().contiguous() for name, each in tensors.items()}
+    save_file(on_host, temporary, metadata)
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint | None:
+    """Return the checkpoint in ``folder``, None if there is none.
+
+    Raises:
+        RunError: The file is not one of ours, or damaged.
+    """
+    path = folder / FILE_NAME
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            facts = json.loads(file.metadata()["fediac"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        states = tuple(
+            State(tensors.get(f"residual.{client}"), bits)
+            for client, bits in enumerate(facts["bits"])
+        )
+        own = (tensors.get(f"statistics.{client}") for client in range(len(states)))
+        progress = Progress(
+            round_number=int(facts["round"]),
+            parameters=tensors["parameters"],
+            statistics=tensors["statistics"],
+            states=states,
+            own_statistics=tuple(each for each in own if each is not None),
+        )
+        return Checkpoint(progress, facts["choices"], tensors.get("hot"))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: not a checkpoint of a run ({error})") from error

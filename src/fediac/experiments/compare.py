@@ -1,0 +1,78 @@
+"""The same settings with several algorithms, a folder each, and what came out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.table import Table
+
+from fediac.compressors import CATALOG, find
+from fediac.errors import ConfigError
+from fediac.experiments.records import Record, write_summary
+from fediac.experiments.run import Watcher, check_folder, run_experiment
+from fediac.experiments.settings import RunSettings
+
+
+def compare_algorithms(
+    settings: RunSettings,
+    algorithms: Sequence[str],
+    folder: Path,
+    *,
+    resumes: bool,
+    watcher: Watcher | None = None,
+) -> dict[str, Record]:
+    """Run every algorithm into its own folder; return and write their summaries.
+
+    Args:
+        settings: Equal for all but the algorithm.
+        algorithms: Names in the catalog.
+        folder: Gets one folder an algorithm, and ``summary.json``.
+        resumes: Go on where runs were interrupted; runs that are complete stay.
+        watcher: Is told about every round of every run.
+
+    Raises:
+        ConfigError: A name is unknown, or a folder holds another run; nothing has been
+            run then.
+    """
+    if not algorithms:
+        raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
+    runs = {name: replace(settings, algorithm=name) for name in algorithms}
+    for name, each in runs.items():
+        find(name)
+        check_folder(each, folder / name, resumes=resumes)
+    summaries: dict[str, Record] = {}
+    for name, each in runs.items():
+        summaries[name] = run_experiment(
+            each, folder / name, resumes=resumes, watcher=watcher
+        )
+        write_summary(folder, {"algorithms": list(summaries.values())})
+    return summaries
+
+
+def make_table(summaries: Mapping[str, Record]) -> Table:
+    """Return the summaries as a table."""
+    table = Table("algorithm")
+    clocks = next(iter(summaries.values()))["time_s"]
+    headings = ["rounds", "accuracy", "payload MiB", "wire MiB"]
+    headings += [f"time, {name} switch" for name in clocks]
+    target = next(iter(summaries.values()))["target"]
+    if target is not None:
+        headings.append(f"MiB to {100 * target['accuracy']:g} %")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for name, summary in summaries.items():
+        cells = [
+            str(summary["rounds"]),
+            f"{100 * summary['accuracy']:.1f} %",
+            f"{summary['payload_mib']:,.1f}",
+            f"{summary['wire_mib']:,.1f}",
+            *(f"{time:,.1f} s" for time in summary["time_s"].values()),
+        ]
+        if target is not None:
+            reached = summary["target"]
+            is_there = reached["reached"]
+            cells.append(
+                f"{reached['payload_mib']:,.1f}" if is_there else "not reached"
+            )
+        table.add_row(name, *cells)
+    return table

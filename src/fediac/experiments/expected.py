@@ -1,0 +1,237 @@
+"""What a round would send, without training: ledger rows by expectation.
+
+Clients' k chosen entries are taken to be spread evenly and independently. Then an entry
+is chosen by a given client with probability p = k/d; by some of N clients with
+1 − (1 − p)^N, the share of a union; by at least a of them with the tail of a binomial
+distribution, the share of a gia; and a block of n entries holds one with 1 − (1 − p)^n.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fediac.compressors import CATALOG, find
+from fediac.core.ledger import Destination, Direction, Ledger, Row
+from fediac.core.quantize import level_limit
+from fediac.experiments.algorithms import PAPER_THRESHOLD
+from fediac.experiments.shares import parse_share
+from fediac.switch import Switch
+
+PAPER_BITS = 12
+VOTES = "5%"
+BLOCK = 360
+"""Entries of an OmniReduce block: 32-bit levels that fill a packet."""
+
+PAPER_CHOSEN = {"omnireduce": "5%", "libra": "1%", "topk": "1%"}
+"""Entries that a client sends, in the paper's best settings (Sec. V-A)."""
+
+Blocks = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRound:
+    """What decides a round's traffic.
+
+    Attributes:
+        n_chosen: Entries one client sends: the size of fediac's gia, or k where
+            clients send their k largest; None: as in the paper.
+        bits: Width of a level, for fediac and switchml.
+        threshold: Votes an entry needs, for fediac.
+    """
+
+    algorithm: str
+    dim: int
+    n_clients: int
+    n_chosen: int | None = None
+    bits: int = PAPER_BITS
+    threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        find(self.algorithm)
+        for name in ("dim", "n_clients"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.n_chosen is not None and not 1 <= self.n_chosen <= self.dim:
+            raise ValueError(
+                f"chosen must be in 1..{self.dim} (dim), got {self.n_chosen}"
+            )
+        if not 1 <= self.votes_needed <= self.n_clients:
+            raise ValueError(
+                f"threshold must be in 1..{self.n_clients} (n_clients), "
+                f"got {self.threshold}"
+            )
+        if self.bits > 32:
+            raise ValueError(f"bits must be at most 32, got {self.bits}")
+        if self.algorithm in ("fediac", "switchml"):
+            level_limit(bits=self.bits, n_clients=self.n_clients)
+
+    @property
+    def votes_needed(self) -> int:
+        """Return the threshold, the paper's where none is given."""
+        if self.threshold is None:
+            return min(PAPER_THRESHOLD, self.n_clients)
+        return self.threshold
+
+    @property
+    def chosen(self) -> int:
+        """Return how many entries one client sends."""
+        if self.n_chosen is not None:
+            return self.n_chosen
+        if self.algorithm == "fediac":
+            share = self.share_of(VOTES) / self.dim
+            tail = stats.binom.sf(self.votes_needed - 1, self.n_clients, share)
+            return round(self.dim * float(tail))
+        if self.algorithm in PAPER_CHOSEN:
+            return self.share_of(PAPER_CHOSEN[self.algorithm])
+        return self.dim
+
+    def share_of(self, share: str) -> int:
+        """Return a share of all entries, rounded up."""
+        return parse_share(share, of=self.dim, name="share")
+
+    def union_of(self, n_entries: int) -> int:
+        """Return how many of ``n_entries`` entries some client chooses."""
+        return round(n_entries * _some(self.chosen / self.dim, self.n_clients))
+
+
+def expected_ledger(setting: ExpectedRound, *, round_number: int = 1) -> Ledger:
+    """Return the rows of a round, as a transport would bill them."""
+    rows = _Rows(setting.n_clients, round_number)
+    _FILL[setting.algorithm](setting, rows)
+    return Ledger(tuple(rows.rows))
+
+
+class _Rows:
+    """Rows of all clients, exchange after exchange."""
+
+    def __init__(self, n_clients: int, round_number: int) -> None:
+        self._n_clients = n_clients
+        self._round_number = round_number
+        self._step = -1
+        self.rows: list[Row] = []
+
+    def ask(
+        self,
+        phase: str,
+        kind: str,
+        *,
+        items: tuple[int, int],
+        bits: int,
+        blocks: tuple[Blocks, Blocks] | None = None,
+        is_joined: bool = False,
+    ) -> None:
+        """Add an exchange: items of each client up and down, in a step of its own.
+
+        Args:
+            phase: Name of the exchange.
+            kind: Its type.
+            items: Up and down.
+            bits: Of an item.
+            blocks: Block numbers up and down, if it is a block sum.
+            is_joined: It travels together with the one before.
+        """
+        self._step += not is_joined
+        destination: Destination = "server" if kind == "serversum" else "switch"
+        directions: tuple[Direction, Direction] = ("up", "down")
+        for side, direction in enumerate(directions):
+            numbers = None if blocks is None else blocks[side]
+            self.rows += [
+                Row(
+                    round_number=self._round_number,
+                    client=client,
+                    phase=phase,
+                    kind=kind,
+                    direction=direction,
+                    destination=destination,
+                    n_items=items[side],
+                    bits_per_item=bits,
+                    blocks=numbers,
+                    n_bare=_n_bare(direction, numbers),
+                    step=self._step,
+                )
+                for client in range(self._n_clients)
+            ]
+
+    def ask_peak(self) -> None:
+        self.ask("peak", "max", items=(0, 0), bits=32)
+
+
+def _n_bare(direction: Direction, blocks: Blocks | None) -> int:
+    """Return the announcements of a block sum; see ``fediac.transports.billing``."""
+    if blocks is None:
+        return 0
+    return int(direction == "up" or not len(blocks) or int(blocks[0]) > 0)
+
+
+def _fediac(setting: ExpectedRound, rows: _Rows) -> None:
+    rows.ask("votes", "tally", items=(setting.dim, setting.dim), bits=1)
+    if setting.chosen:
+        items = (setting.chosen, setting.chosen)
+        rows.ask("levels", "sum", items=items, bits=setting.bits)
+
+
+def _switchml(setting: ExpectedRound, rows: _Rows) -> None:
+    rows.ask_peak()
+    rows.ask("levels", "sum", items=(setting.dim, setting.dim), bits=setting.bits)
+
+
+def _omnireduce(setting: ExpectedRound, rows: _Rows) -> None:
+    rows.ask_peak()
+    n_blocks = -(-setting.dim // BLOCK)
+    share = _some(setting.chosen / setting.dim, min(BLOCK, setting.dim))
+    n_union = max(1, round(n_blocks * _some(share, setting.n_clients)))
+    union = _spread(n_union, n_blocks)
+    own = union[_spread(max(1, round(n_blocks * share)), n_union)]
+    items = (len(own) * BLOCK, len(union) * BLOCK)
+    rows.ask("blocks", "blocksum", items=items, bits=32, blocks=(own, union))
+
+
+def _libra(setting: ExpectedRound, rows: _Rows) -> None:
+    rows.ask_peak()
+    n_hot = min(Switch().indexed_capacity(setting.n_clients), setting.dim)
+    n_cold = setting.dim - n_hot
+    n_sent_hot = round(setting.chosen * n_hot / setting.dim)
+    hot = (n_sent_hot, setting.union_of(n_hot))
+    cold = (setting.chosen - n_sent_hot, setting.union_of(n_cold))
+    rows.ask("indexed", "indexedsum", items=hot, bits=64)
+    rows.ask("server", "serversum", items=cold, bits=64, is_joined=True)
+
+
+def _fedavg(setting: ExpectedRound, rows: _Rows) -> None:
+    rows.ask("server", "serversum", items=(setting.dim, setting.dim), bits=32)
+
+
+def _topk(setting: ExpectedRound, rows: _Rows) -> None:
+    items = (setting.chosen, setting.union_of(setting.dim))
+    rows.ask("server", "serversum", items=items, bits=64)
+
+
+_FILL: dict[str, Callable[[ExpectedRound, _Rows], None]] = {
+    "fediac": _fediac,
+    "switchml": _switchml,
+    "omnireduce": _omnireduce,
+    "libra": _libra,
+    "fedavg": _fedavg,
+    "topk": _topk,
+}
+
+
+def _some(probability: float, n_tries: int) -> float:
+    """Return the probability that at least one of ``n_tries`` succeeds."""
+    if probability >= 1.0:
+        return 1.0
+    return float(-np.expm1(n_tries * np.log1p(-probability)))
+
+
+def _spread(n_chosen: int, n_blocks: int) -> Blocks:
+    """Return ``n_chosen`` block numbers at even distances."""
+    return np.arange(n_chosen, dtype=np.int64) * n_blocks // n_chosen
+
+
+def list_expected() -> tuple[str, ...]:
+    """Return the algorithms whose traffic is known without training."""
+    return tuple(name for name in CATALOG if name in _FILL)

@@ -1,0 +1,192 @@
+"""All algorithms on the same updates and the same switch, side by side."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from fediac.compressors import CATALOG, choose_hot
+from fediac.core.bitpack import unpack_bits
+from fediac.core.ledger import MIB
+from fediac.core.magnitudes import largest
+from fediac.experiments.algorithms import make_compressor
+from fediac.experiments.output import open_console, write_json
+from fediac.experiments.shares import parse_share
+from fediac.experiments.synthetic import synthetic_updates
+from fediac.switch import Switch
+from fediac.transports import WIRE, aggregate
+
+N_HOT_SAMPLES = 3
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One algorithm's round.
+
+    Attributes:
+        upload_bytes: Payload that all clients sent.
+        download_bytes: Payload that all clients got, each its own copy.
+        wire_bytes: Both, as real packets with their headers.
+        chosen: Entries one client sent.
+        aggregations: Slots the switch completed.
+        register_bytes: The most of the switch's memory in use at a time.
+        relative_error: ‖mean − true mean‖ / ‖true mean‖ of this one round; what is
+            missing is in the residuals and comes later.
+        seconds: Time of the whole round here, all clients and the switch.
+    """
+
+    algorithm: str
+    upload_bytes: float
+    download_bytes: float
+    wire_bytes: int
+    chosen: int
+    bits: int
+    aggregations: int
+    register_bytes: int
+    relative_error: float
+    seconds: float
+
+
+def run_one_round(*, dim: int, n_clients: int, seed: int, as_json: bool) -> None:
+    """Aggregate synthetic updates with every algorithm and print a table.
+
+    Args:
+        dim: Entries in an update.
+        n_clients: Clients in the round.
+        seed: Of updates and algorithms.
+        as_json: Print one JSON document instead.
+    """
+    console = Console(stderr=True)
+    steps = n_clients + 1 + len(CATALOG)
+    with Progress(console=console, transient=True, disable=as_json) as progress:
+        task = progress.add_task("making updates", total=steps)
+        updates = []
+        for update in synthetic_updates(dim, n_clients, seed=seed):
+            updates.append(update)
+            progress.advance(task)
+        progress.update(task, description="finding libra's hot entries")
+        switch = Switch()
+        hot = _hot_entries(dim, n_clients, switch, seed)
+        progress.advance(task)
+        rows = []
+        for name in CATALOG:
+            progress.update(task, description=f"aggregating with {name}")
+            rows.append(_run_one(name, updates, switch, hot, seed))
+            progress.advance(task)
+    if as_json:
+        rows_json = [asdict(row) for row in rows]
+        write_json(
+            {"dim": dim, "n_clients": n_clients, "seed": seed, "rows": rows_json}
+        )
+    else:
+        _show(rows, dim, n_clients)
+
+
+def _hot_entries(
+    dim: int, n_clients: int, switch: Switch, seed: int
+) -> npt.NDArray[np.int64]:
+    """Return libra's hot entries, by top-k hits on updates of clients not in the round.
+
+    libra predicts them by training beforehand; like in the paper, that is not billed.
+    """
+    n_sent = parse_share("1%", of=dim, name="share")
+    counts = np.zeros(dim, dtype=np.int32)
+    samples = synthetic_updates(dim, N_HOT_SAMPLES, seed=seed, first_client=n_clients)
+    for update in samples:
+        counts += unpack_bits(largest(update, n_sent), dim)
+    n_hot = min(switch.indexed_capacity(n_clients), dim)
+    hot: npt.NDArray[np.int64] = choose_hot(counts, n_hot)
+    return hot
+
+
+def _run_one(
+    name: str,
+    updates: Sequence[Vector],
+    switch: Switch,
+    hot: npt.NDArray[np.int64],
+    seed: int,
+) -> RoundRow:
+    dim, n_clients = len(updates[0]), len(updates)
+    compressor = make_compressor(name, dim=dim, n_clients=n_clients, hot=hot)
+    start = time.perf_counter()
+    result = aggregate(updates, compressor, switch=switch, seed=seed, round_number=1)
+    seconds = time.perf_counter() - start
+    ledger = result.ledger
+    return RoundRow(
+        algorithm=name,
+        upload_bytes=ledger.select(direction="up").traffic().payload_bits / 8,
+        download_bytes=ledger.select(direction="down").traffic().payload_bits / 8,
+        wire_bytes=ledger.traffic(WIRE).n_bytes,
+        chosen=result.facts.chosen,
+        bits=result.facts.bits,
+        aggregations=result.facts.aggregations,
+        register_bytes=result.facts.register_bytes,
+        relative_error=_relative_error(result.mean, updates),
+        seconds=seconds,
+    )
+
+
+def _relative_error(mean: Vector, updates: Sequence[Vector]) -> float:
+    """Return how far ``mean`` is from the exact mean, a million entries at a time."""
+    squared_error = squared_norm = 0.0
+    for start in range(0, len(mean), 1 << 20):
+        part = slice(start, start + (1 << 20))
+        exact = np.mean([update[part] for update in updates], axis=0, dtype=np.float64)
+        squared_error += float(np.sum((mean[part] - exact) ** 2))
+        squared_norm += float(np.sum(exact**2))
+    return math.sqrt(squared_error / squared_norm)
+
+
+def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
+    console = open_console()
+    table = Table(
+        title=f"One round: {n_clients} clients, {dim:,} parameters, "
+        "a switch with 1 MiB of registers (synthetic power-law updates)"
+    )
+    table.add_column("algorithm")
+    for heading in (
+        "up MiB",
+        "down MiB",
+        "wire MiB",
+        "entries chosen",
+        "bits",
+        "aggregations",
+        "register KiB",
+        "relative error",
+        "seconds",
+    ):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            row.algorithm,
+            f"{row.upload_bytes / MIB:,.1f}",
+            f"{row.download_bytes / MIB:,.1f}",
+            f"{row.wire_bytes / MIB:,.1f}",
+            f"{row.chosen:,}",
+            str(row.bits) if row.bits else "float",
+            f"{row.aggregations:,}",
+            f"{row.register_bytes / 1024:,.0f}",
+            f"{row.relative_error:.3f}",
+            f"{row.seconds:.2f}",
+        )
+    console.print(table)
+    console.print(_conclude(rows))
+
+
+def _conclude(rows: Sequence[RoundRow]) -> str:
+    """Return what the table says, in a sentence."""
+    total = {row.algorithm: row.upload_bytes + row.download_bytes for row in rows}
+    saving = total["switchml"] / total["fediac"]
+    return (
+        f"FediAC moves {total['fediac'] / MIB:,.0f} MiB in this round, "
+        f"{saving:.1f} times less than SwitchML ({total['switchml'] / MIB:,.0f} MiB). "
+        "What a round does not send stays in the clients' residuals for the next."
+    )

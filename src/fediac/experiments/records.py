@@ -1,0 +1,181 @@
+"""What a run writes: one line a round, and a summary."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
+from fediac.errors import RunError
+from fediac.experiments.report.rounds import parse_object
+from fediac.sim.timing import RoundTiming
+from fediac.training.federation import FederatedRound
+from fediac.transports import WIRE
+
+Record = dict[str, Any]
+
+ROUNDS = "rounds.jsonl"
+SUMMARY = "summary.json"
+
+
+def make_record(
+    done: FederatedRound,
+    timings: Mapping[str, RoundTiming],
+    before: Record | None,
+    *,
+    simulate_s: float,
+) -> Record:
+    """Return the line of one round.
+
+    Args:
+        done: The round.
+        timings: How long it took on each switch.
+        before: The line of the round before; None in the first.
+        simulate_s: Seconds that the clock itself took here.
+    """
+    facts = done.result.facts
+    totals = {
+        f"{view.name}_mib": (before or {}).get(f"{view.name}_mib", 0.0)
+        + _round_bytes(done.ledger, view) / MIB
+        for view in (PAYLOAD, WIRE)
+    }
+    return {
+        "round": done.progress.round_number,
+        "time_s": {
+            name: (before or {"time_s": {name: 0.0}})["time_s"][name] + timing.round_s
+            for name, timing in timings.items()
+        },
+        "round_s": {name: timing.round_s for name, timing in timings.items()},
+        "accuracy": done.evaluation.accuracy,
+        "loss": _finite(done.evaluation.loss),
+        "train_loss": _finite(done.train_loss),
+        "traffic": {
+            view.name: _by_phase(done.ledger, view) for view in (PAYLOAD, WIRE)
+        },
+        **totals,
+        "clients": len(done.clients),
+        "votes": facts.votes,
+        "chosen": facts.chosen,
+        "bits": facts.bits,
+        "peak": facts.peak,
+        "scale": facts.scale,
+        "gamma": facts.gamma,
+        "aggregations": facts.aggregations,
+        "register_bytes": facts.register_bytes,
+        "timing": {name: _describe(timing) for name, timing in timings.items()},
+        "train_s": done.train_s,
+        "compress_s": done.compress_s,
+        "simulate_s": simulate_s,
+        "evaluate_s": done.evaluate_s,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """Return a number that JSON has; None for the loss of a model that diverged."""
+    return value if math.isfinite(value) else None
+
+
+def _round_bytes(ledger: Ledger, view: View) -> float:
+    traffic = ledger.traffic(view)
+    return traffic.payload_bits / 8 if view is PAYLOAD else traffic.n_bytes
+
+
+def _by_phase(ledger: Ledger, view: View) -> Record:
+    return {
+        direction: {
+            phase: _round_bytes(ledger.select(direction=direction, phase=phase), view)
+            for phase in ledger.phases
+        }
+        for direction in ("up", "down")
+    }
+
+
+def _describe(timing: RoundTiming) -> Record:
+    return {
+        "compute_s": max(client.compute_s for client in timing.clients),
+        "phases": [
+            {
+                "name": phase.name,
+                "upload_s": phase.upload_s,
+                "download_s": phase.download_s,
+            }
+            for phase in timing.phases
+        ],
+        "finish_s": [client.finish_s for client in timing.clients],
+        "utilization": timing.switch.utilization,
+        "bottleneck": timing.bottleneck,
+    }
+
+
+class RoundLog:
+    """The file of a run's lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / ROUNDS
+
+    def append(self, record: Record) -> None:
+        """Add a line; it is on disk when this returns."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def keep_until(self, round_number: int) -> list[Record]:
+        """Return the lines up to a round, and drop what comes after it.
+
+        A run that was killed may have written a line, or part of one, after its last
+        checkpoint; going on will write it again.
+
+        Raises:
+            RunError: A line that must be there is missing or damaged.
+        """
+        data = self._path.read_bytes() if self._path.exists() else b""
+        lines = data.split(b"\n")[:-1][:round_number]
+        if len(lines) < round_number:
+            raise RunError(
+                f"{self._path}: must have a line for each of the {round_number} rounds "
+                f"in the checkpoint, got {len(lines)}"
+            )
+        records = []
+        for number, line in enumerate(lines, start=1):
+            where = f"{self._path}:{number}"
+            record = parse_object(line, where)
+            if record.get("round") != number:
+                raise RunError(
+                    f"{where}: round must be {number}, got {record.get('round')}"
+                )
+            records.append(record)
+        temporary = self._path.with_suffix(".partial")
+        temporary.write_bytes(b"".join(line + b"\n" for line in lines))
+        temporary.replace(self._path)
+        return records
+
+
+def summarize(records: list[Record], target: float | None) -> Record:
+    """Return the last line's numbers, and those of the first at the target."""
+    last = records[-1]
+    names = ("accuracy", "payload_mib", "wire_mib", "time_s")
+    summary: Record = {"rounds": last["round"]}
+    summary |= {name: last[name] for name in names}
+    summary["best_accuracy"] = max(record["accuracy"] for record in records)
+    summary["target"] = None if target is None else _at_target(records, target)
+    return summary
+
+
+def _at_target(records: list[Record], target: float) -> Record:
+    for record in records:
+        if record["accuracy"] >= target:
+            names = ("round", "payload_mib", "wire_mib", "time_s")
+            reached = {name: record[name] for name in names}
+            return {"accuracy": target, "reached": True, **reached}
+    missing = dict.fromkeys(("round", "payload_mib", "wire_mib", "time_s"))
+    return {"accuracy": target, "reached": False, **missing}
+
+
+def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
+    """Write the summary of a run or of a comparison, all or nothing."""
+    temporary = folder / (SUMMARY + ".partial")
+    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(folder / SUMMARY)

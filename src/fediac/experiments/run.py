@@ -1,0 +1,345 @@
+"""One run, from settings to a folder of results; and going on with one."""
+
+import platform
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import tomli_w
+
+from fediac.errors import ConfigError, FediacError, RunError
+from fediac.experiments.building import (
+    Experiment,
+    build_experiment,
+    choose_device,
+    find_hot,
+)
+from fediac.experiments.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    save_model,
+)
+from fediac.experiments.networks import NetworkSetting, make_network
+from fediac.experiments.records import (
+    ROUNDS,
+    Record,
+    RoundLog,
+    make_record,
+    summarize,
+    write_summary,
+)
+from fediac.experiments.server_tuning import tune_on_server
+from fediac.experiments.settings import RunSettings
+from fediac.experiments.shares import parse_share
+from fediac.experiments.tensorboard import open_log
+from fediac.sim.network import Network
+from fediac.sim.simulate import simulate_round
+from fediac.training.federation import FederatedRound, Progress
+
+CONFIG = "config.toml"
+MODEL = "model.safetensors"
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know how a run goes."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Record | None
+    ) -> None:
+        """A run starts, or goes on after the round ``before``."""
+        ...
+
+    def client_done(self) -> None:
+        """One more client of the round has finished its training."""
+        ...
+
+    def round_done(self, record: Record) -> None:
+        """A round is over."""
+        ...
+
+
+class Unwatched:
+    """A watcher that looks away."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Record | None
+    ) -> None:
+        """Do nothing."""
+
+    def client_done(self) -> None:
+        """Do nothing."""
+
+    def round_done(self, record: Record) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The parts of a run while it goes on.
+
+    Attributes:
+        began: What the clock of the machine said when the run had taken no time.
+    """
+
+    experiment: Experiment
+    networks: dict[str, Network]
+    folder: Path
+    watcher: Watcher
+    began: float
+
+
+def run_experiment(
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resumes: bool,
+    watcher: Watcher | None = None,
+) -> Record:
+    """Run until a stop is reached, write everything to ``folder``, return the summary.
+
+    Args:
+        settings: What to run.
+        folder: Where results go.
+        resumes: Go on with the run in the folder, to the same bits as without a break.
+        watcher: Is told about every round.
+
+    Raises:
+        ConfigError: The folder holds a run and ``resumes`` is False, or another run.
+        KeyboardInterrupt: Stopped by the user; the folder can be resumed.
+    """
+    watcher = Unwatched() if watcher is None else watcher
+    began = time.perf_counter()
+    check_folder(settings, folder, resumes=resumes)
+    experiment = build_experiment(settings)
+    try:
+        networks = _networks(experiment)
+        _write_config(settings, folder)
+        run = _Run(experiment, networks, folder, watcher, began)
+        summary = _go_on(run)
+    finally:
+        experiment.engine.close()
+    write_summary(folder, summary)
+    return summary
+
+
+def _go_on(run: _Run) -> Record:
+    """Run from the last checkpoint to a stop, save the model, return the summary."""
+    settings, federation = run.experiment.settings, run.experiment.federation
+    progress, records = _load(run)
+    # A run over several sessions has taken as long as all of them.
+    before = records[-1] if records else None
+    run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
+    run.watcher.start(settings, federation.n_participants, before)
+    reason = _stop_reason(settings, before) if before else ""
+    with open_log(run.folder, settings.save, progress.round_number) as log:
+        while not reason:
+            progress = _one_round(run, progress, records)
+            log(records[-1])
+            reason = _stop_reason(settings, records[-1])
+            if reason or progress.round_number % settings.save.checkpoint_every == 0:
+                _save(run, progress)
+    federation.load(progress)
+    save_model(run.folder / MODEL, federation.model.module)
+    return _summarize(run.experiment, records, reason)
+
+
+def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
+    """Refuse a folder that holds a run, unless that is to go on with these settings.
+
+    Raises:
+        ConfigError: The folder holds a run and ``resumes`` is False, or another run.
+    """
+    config = folder / CONFIG
+    if (folder / ROUNDS).exists() or config.exists():
+        if not resumes:
+            raise ConfigError(
+                f"{folder}: holds a run already; add --resume to go on with it, or "
+                "give another --out"
+            )
+        _check_same(config, _resolved(settings))
+
+
+def _write_config(settings: RunSettings, folder: Path) -> None:
+    """Make the folder and put the settings there, all or nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = _resolved(settings)
+    document["versions"] = {
+        "fediac": version("fediac"),
+        "numpy": version("numpy"),
+        "torch": version("torch"),
+        "python": platform.python_version(),
+    }
+    temporary = folder / (CONFIG + ".partial")
+    temporary.write_text(tomli_w.dumps(document), encoding="utf-8")
+    temporary.replace(folder / CONFIG)
+
+
+def _resolved(settings: RunSettings) -> dict[str, Any]:
+    """Return settings as TOML has them: tables without what is None.
+
+    The device is that of this machine: another one would give other bits.
+    """
+    device = choose_device(settings.train.device)
+
+    def clean(table: dict[str, Any]) -> dict[str, Any]:
+        return {key: plain(each) for key, each in table.items() if each is not None}
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return clean(value)
+        return list(value) if isinstance(value, tuple) else value
+
+    document = clean(asdict(settings))
+    document["train"]["device"] = device
+    return document
+
+
+def _check_same(config: Path, document: dict[str, Any]) -> None:
+    """Refuse to go on with a run whose settings were others, but for when it stops."""
+    try:
+        before = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{config}: cannot be read ({error})") from error
+    for name, value in document.items():
+        if name not in ("stop", "save") and before.get(name) != value:
+            raise ConfigError(
+                f"{config}: [{name}] of the run in this folder differs; --resume needs "
+                "the same settings, but for [stop] and [save]"
+            )
+
+
+def _networks(experiment: Experiment) -> dict[str, Network]:
+    """Return the network of every switch that the settings list."""
+    settings, network = experiment.settings, experiment.settings.network
+    n = experiment.federation.n_participants
+    threshold = parse_share(settings.fediac.threshold, of=n, name="fediac.threshold")
+    is_bounded = network.memory == "bounded"
+    return {
+        switch: make_network(
+            NetworkSetting(
+                switch=switch,
+                rates=network.rates,
+                memory=network.register_bytes if is_bounded else None,
+                compute_s=network.compute_s,
+            ),
+            n_clients=settings.clients.number,
+            threshold=min(threshold, n),
+            seed=settings.seed,
+        )
+        for switch in network.switches
+    }
+
+
+def _load(run: _Run) -> tuple[Progress, list[Record]]:
+    """Return where the run is: at its last checkpoint, or at the start."""
+    experiment = run.experiment
+    federation = experiment.federation
+    device = federation.model.parameters.device
+    checkpoint = load_checkpoint(run.folder, device=device)
+    log = RoundLog(run.folder)
+    if checkpoint is None:
+        log.keep_until(0)
+        progress = federation.start()
+        if experiment.settings.algorithm == "libra":
+            experiment.choices.hot = find_hot(experiment, progress)
+        return progress, []
+    experiment.choices.numbers = checkpoint.choices
+    experiment.choices.hot = checkpoint.hot
+    if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
+        raise RunError(f"{run.folder}: the checkpoint is of another model")
+    progress = checkpoint.progress
+    return progress, log.keep_until(progress.round_number)
+
+
+def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:
+    """Run and log one more round; return the progress after it."""
+    settings, federation = run.experiment.settings, run.experiment.federation
+    done = federation.run_round(progress, client_done=run.watcher.client_done)
+    before = records[-1] if records else None
+    start = time.perf_counter()
+    timings = {
+        name: simulate_round(
+            done.ledger,
+            network,
+            seed=settings.seed,
+            round_number=done.progress.round_number,
+            start_s=0.0 if before is None else before["time_s"][name],
+        )
+        for name, network in run.networks.items()
+    }
+    now = time.perf_counter()
+    record = make_record(done, timings, before, simulate_s=now - start)
+    if settings.algorithm == "fediac" and settings.tuning == "server" and not before:
+        _tune(run.experiment, done)
+        record["tuned"] = run.experiment.choices.numbers
+    record["real_s"] = time.perf_counter() - run.began
+    records.append(record)
+    RoundLog(run.folder).append(record)
+    run.watcher.round_done(record)
+    return done.progress
+
+
+def _tune(experiment: Experiment, done: FederatedRound) -> None:
+    """Let the server set threshold and bits by the updates of the first round."""
+    settings = experiment.settings
+    dim = experiment.federation.model.dim
+    candidates = tune_on_server(
+        [each.update for each in done.trained],
+        n_votes=parse_share(settings.fediac.votes, of=dim, name="votes"),
+        law=settings.fediac.law,
+        seed=settings.seed,
+    )
+    if not candidates:
+        raise FediacError("no threshold has gamma below 1 on the first round's updates")
+    best = candidates[0]
+    experiment.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
+
+
+def _stop_reason(settings: RunSettings, last: Record) -> str:
+    """Return why the run is over after its last line; empty while it is not."""
+    stop = settings.stop
+    first_clock = next(iter(last["time_s"].values()))
+    checks: list[tuple[float | None, float, Callable[[float], str]]] = [
+        (stop.target, last["accuracy"], lambda goal: f"accuracy reached {goal:g}"),
+        (stop.rounds, last["round"], lambda goal: f"{goal:g} rounds done"),
+        (
+            stop.simulated_s,
+            first_clock,
+            lambda goal: f"{goal:g} simulated seconds over",
+        ),
+        (stop.real_s, last["real_s"], lambda goal: f"{goal:g} seconds over"),
+    ]
+    for goal, value, say in checks:
+        if goal is not None and value >= goal:
+            return say(goal)
+    return ""
+
+
+def _save(run: _Run, progress: Progress) -> None:
+    choices = run.experiment.choices
+    save_checkpoint(run.folder, Checkpoint(progress, choices.numbers, choices.hot))
+
+
+def _summarize(experiment: Experiment, records: list[Record], reason: str) -> Record:
+    settings, partition = experiment.settings, experiment.partition
+    return {
+        "algorithm": settings.algorithm,
+        "dataset": experiment.dataset.name,
+        "model": settings.model.name,
+        "dim": experiment.federation.model.dim,
+        "n_clients": settings.clients.number,
+        "seed": settings.seed,
+        **summarize(records, settings.stop.target),
+        "partition": {
+            "name": partition.name,
+            "sha256": partition.sha256,
+            **asdict(partition.statistics()),
+        },
+        "stopped": reason,
+        "real_s": records[-1]["real_s"],
+    }

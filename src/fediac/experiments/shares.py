@@ -1,0 +1,72 @@
+"""Counts, shares and lists of counts as people write them."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+_COUNT = re.compile(r"[0-9][0-9_]*(\.[0-9]+)?(e\+?[0-9]{1,2})?", re.IGNORECASE)
+_SHARE = re.compile(r"([0-9]+(\.[0-9]+)?) ?%")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+
+MAX_LISTED = 10_000
+"""Counts that one list may name; more is a typing error."""
+
+
+def parse_count(text: str, *, name: str) -> int:
+    """Return a whole number written like 11173962, 11_173_962 or 1e9."""
+    number = _whole_number(text.strip())
+    if number is None:
+        raise ValueError(f"{name} must be a whole number, got {text!r}")
+    return number
+
+
+def parse_share(text: str | int, *, of: int, name: str) -> int:
+    """Return a count, given as such or as a share like ``5%``, which is rounded up.
+
+    Args:
+        text: What was written; an integer, as TOML has it, is returned as it is.
+        of: What 100 % is.
+        name: What to call the setting in an error.
+    """
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    written = str(text).strip()
+    share = _SHARE.fullmatch(written)
+    if share is None:
+        number = _whole_number(written)
+        if number is None or isinstance(text, bool):
+            raise ValueError(
+                f"{name} must be a whole number or a share such as 5%, got {text!r}"
+            )
+        return number
+    percent = Fraction(share[1])
+    if not 0 < percent <= 100:
+        raise ValueError(f"{name} must be above 0% and at most 100%, got {text!r}")
+    return math.ceil(percent * of / 100)
+
+
+def parse_counts(text: str, *, name: str) -> list[int]:
+    """Return the counts in a list of numbers and ranges: ``1-4``, ``1,3,6-8``.
+
+    Each count appears once, in ascending order.
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        first = int(found[1]) if found else 1
+        last = int(found[2] or found[1]) if found else 0
+        if not first <= last < first + MAX_LISTED:
+            raise ValueError(
+                f"{name} must be a range such as 1-4 or a list such as 1,2,4, "
+                f"got {text!r}"
+            )
+        counts.update(range(first, last + 1))
+    return sorted(counts)
+
+
+def _whole_number(written: str) -> int | None:
+    if not _COUNT.fullmatch(written):
+        return None
+    number = Decimal(written)
+    return int(number) if number == int(number) else None

@@ -1,0 +1,116 @@
+"""list, round, bench, doctor and demo as a user runs them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fediac.compressors import CATALOG
+from fediac.experiments import demo
+from fediac.experiments.demo import demo_settings
+from fediac.experiments.settings import ClientSettings, RunSettings, TrainSettings
+from tests.integration.command import Command, Result
+
+SMALL = ("--dim", "20_000", "--clients", "4")
+
+
+def test_list_names_every_algorithm_with_one_line(fediac: Command) -> None:
+    result = fediac("list")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert [line.split()[0] for line in lines] == list(CATALOG)
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_list_as_json_has_names_and_summaries(fediac: Command) -> None:
+    algorithms = fediac.json("list")["algorithms"]
+    assert [each["name"] for each in algorithms] == list(CATALOG)
+
+
+def test_round_shows_every_algorithm_and_a_conclusion(fediac: Command) -> None:
+    result = fediac("round", *SMALL)
+    assert result.code == 0
+    assert all(name in result.out for name in CATALOG)
+    assert "times less than SwitchML" in result.out
+
+
+def test_round_bills_the_closed_forms(fediac: Command) -> None:
+    document = fediac.json("round", *SMALL)
+    rows = {row["algorithm"]: row for row in document["rows"]}
+    dim, n_clients = 20_000, 4
+    assert rows["fedavg"]["upload_bytes"] == n_clients * dim * 4
+    assert rows["switchml"]["upload_bytes"] == n_clients * dim * 12 / 8
+    assert rows["switchml"]["download_bytes"] == n_clients * dim * 12 / 8
+    assert rows["topk"]["upload_bytes"] == n_clients * 200 * 8
+    fediac_row = rows["fediac"]
+    levels = fediac_row["chosen"] * fediac_row["bits"]
+    assert fediac_row["upload_bytes"] == n_clients * (dim + levels) / 8
+
+
+def test_round_errors_are_ordered_by_what_is_sent(fediac: Command) -> None:
+    rows = {r["algorithm"]: r for r in fediac.json("round", *SMALL)["rows"]}
+    assert rows["fedavg"]["relative_error"] < 1e-6
+    assert rows["switchml"]["relative_error"] < rows["fediac"]["relative_error"] < 1.0
+
+
+def test_bench_prints_a_ratio_for_every_kernel(fediac: Command) -> None:
+    document = fediac.json("bench", "--dim", "50_000")
+    assert document["memcpy_ns_per_entry"] > 0
+    assert document["kernels"]
+    for kernel in document["kernels"]:
+        ratio = kernel["ns_per_entry"] / document["memcpy_ns_per_entry"]
+        assert kernel["ratio_to_memcpy"] == pytest.approx(ratio)
+
+
+def test_doctor_names_the_kernels_and_torch(fediac: Command) -> None:
+    document = fediac.json("doctor")
+    names = {finding["name"] for finding in document["findings"]}
+    assert {"native kernels", "torch", "CUDA", "chromium"} <= names
+    assert "brings" in fediac("doctor").out
+
+
+def small_demo(n_rounds: int) -> RunSettings:
+    """The demo's settings, but a few steps of a few clients."""
+    return replace(
+        demo_settings(n_rounds),
+        clients=ClientSettings(number=4),
+        train=TrainSettings(local_steps=2, device="cpu"),
+    )
+
+
+def test_demo_ends_with_a_report_a_summary_and_a_conclusion(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "demo_settings", small_demo)
+    folder = tmp_path / "demo"
+    result = fediac("demo", "--rounds", "1", "--out", folder)
+    assert result.code == 0
+    assert "No algorithm reached 90 % in these rounds." in result.out
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [each["algorithm"] for each in summary["algorithms"]] == list(CATALOG)
+    for each in summary["algorithms"]:
+        names = {"accuracy", "rounds", "time_s", "payload_mib", "target"}
+        assert names <= set(each)
+    assert "<svg" in (folder / "report.html").read_text()
+
+
+def test_demo_leaves_a_folder_alone_that_is_not_its_own(
+    fediac: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis").mkdir()
+    result = fediac("demo", "--out", tmp_path)
+    message = "holds something that is not a demo's; give another --out"
+    assert result == Result(2, "", f"error: {tmp_path}: {message}\n")
+    assert (tmp_path / "thesis").exists()
+
+
+def test_installed_command_starts() -> None:
+    code = "from fediac.cli import main; main(['list'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "fediac" in done.stdout

@@ -1,0 +1,103 @@
+"""The report command as a user runs it."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import Command
+from tests.runs import write_comparison, write_run
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return write_comparison(tmp_path / "runs", ["fediac", "libra", "topk"])
+
+
+def test_page_is_written_where_it_was_asked_for(
+    fediac: Command, runs: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "comparison.html"
+    result = fediac("report", runs, "-o", path)
+    assert (result.code, result.out) == (0, "")
+    assert result.err.startswith(f"{path}: 3 runs, ")
+    assert path.read_text().startswith("<!doctype html>\n<html")
+
+
+def test_page_is_report_html_unless_told_otherwise(
+    fediac: Command, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fediac("report", runs / "fediac").code == 0
+    assert fediac("report", runs, "--format", "csv").code == 0
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    with (tmp_path / "report.csv").open(newline="") as lines:
+        assert {line["run"] for line in csv.DictReader(lines)} == {
+            "fediac",
+            "libra",
+            "topk",
+        }
+
+
+def test_format_follows_the_files_name(
+    fediac: Command, runs: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.md"
+    assert fediac("report", runs, "-o", path).code == 0
+    assert path.read_text().startswith("# 3 runs compared: made-up, test-cnn\n")
+
+
+def test_dash_writes_to_standard_output(fediac: Command, runs: Path) -> None:
+    result = fediac("report", runs, "--format", "md", "-o", "-", "--target", "60%")
+    assert (result.code, result.err) == (0, "")
+    assert "\n## Traffic and simulated time to 60 % accuracy\n" in result.out
+
+
+def test_notes_are_told_on_standard_error(fediac: Command, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "half", "libra", n_rounds=3, has_summary=False)
+    result = fediac("report", folder, "-o", tmp_path / "r.html")
+    assert result.code == 0
+    assert result.err.splitlines()[1] == (
+        "note: libra: no summary.json: it is still running or was interrupted; shown "
+        "are the 3 rounds it finished."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "nowhere: no such folder"),
+        (
+            ("runs", "--target", "63"),
+            "target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
+            "got '63'",
+        ),
+        (
+            ("runs", "-o", "no/such/report.html"),
+            "no/such/report.html: cannot be written (No such file or directory)",
+        ),
+        (("runs", "-o", "runs"), "runs: cannot be written (Is a directory)"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_mistakes_are_one_line_and_exit_code_2(
+    fediac: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = fediac("report", *arguments)
+    assert (result.code, result.out, result.err) == (2, "", f"error: {message}\n")
+
+
+def test_damaged_line_is_named(fediac: Command, runs: Path) -> None:
+    path = runs / "libra" / "rounds.jsonl"
+    lines = path.read_text().splitlines()
+    lines[4] = lines[4][:-20]
+    path.write_text("\n".join(lines) + "\n")
+    result = fediac("report", runs, "-o", "-")
+    assert result.code == 2
+    assert result.err.startswith(f"error: {path}:5: not JSON (")
+    assert result.err.count("\n") == 1

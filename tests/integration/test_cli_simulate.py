@@ -1,0 +1,192 @@
+"""simulate and motivation as a user runs them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import Command, Result
+
+PNG = b"\x89PNG"
+SMALL = ("--dim=20000", "--clients=3")
+
+
+class TestSimulate:
+    def test_json_has_rounds_phases_traffic_and_the_bottleneck(
+        self, fediac: Command
+    ) -> None:
+        found = fediac.json("simulate", *SMALL, "--rounds=2", "--compute=0.5")
+        assert len(found["rounds"]) == 2
+        for each in found["rounds"]:
+            assert [phase["name"] for phase in each["phases"]] == ["votes", "levels"]
+            times = [p["upload_s"] + p["download_s"] for p in each["phases"]]
+            assert each["round_s"] == pytest.approx(0.5 + sum(times), rel=1e-9)
+            assert sum(each["shares_s"].values()) == pytest.approx(each["round_s"])
+            assert len(each["clients"]) == 3
+        assert found["payload_mib"] < found["wire_mib"]
+        assert "of the round" in found["bottleneck"]
+
+    def test_a_switchml_round_has_the_papers_traffic(self, fediac: Command) -> None:
+        found = fediac.json("simulate", "--algorithm=switchml", "--switch=slow")
+        # d * 12 bits, up and down, 20 clients.
+        assert found["payload_mib"] == pytest.approx(639.4, abs=0.05)
+        (only,) = found["rounds"]
+        assert only["switch"]["n_packets"] == 20 * (1 + 11_174)
+
+    def test_the_first_phase_of_fediac_has_the_papers_traffic(
+        self, fediac: Command
+    ) -> None:
+        options = ["--dim=11173962", "--clients=20", "--bits=10"]
+        small = fediac.json("simulate", *options, "--chosen=1")["payload_mib"]
+        # One level of 10 bits from each client, up and down, beside the votes.
+        assert small == pytest.approx(53.3, abs=0.05)
+        more = fediac.json("simulate", *options, "--chosen=5%")["payload_mib"]
+        levels_mib = (558_699 - 1) * 10 * 2 * 20 / 8 / 2**20
+        assert more - small == pytest.approx(levels_mib, rel=1e-9)
+
+    def test_the_threshold_decides_how_much_is_agreed_on(self, fediac: Command) -> None:
+        def chosen(*options: str) -> int:
+            found: int = fediac.json("simulate", *SMALL, *options)["chosen"]
+            return found
+
+        assert chosen("--threshold=1") > chosen("--threshold=2") > chosen()
+        assert chosen() == chosen("--threshold=100%")
+
+    def test_the_same_seed_gives_the_same_document(self, fediac: Command) -> None:
+        first = fediac.json("simulate", *SMALL, "--seed=3")
+        assert fediac.json("simulate", *SMALL, "--seed=3") == first
+        assert fediac.json("simulate", *SMALL, "--seed=4") != first
+
+    def test_one_client_at_200_packets_a_second(self, fediac: Command) -> None:
+        found = fediac.json(
+            "simulate",
+            *("--algorithm=switchml", "--clients=1", "--rates=200", "--compute=0"),
+        )
+        (only,) = found["rounds"]
+        upload = sum(phase["upload_s"] for phase in only["phases"])
+        # 55.875 s expected; sqrt(11,175) / 200 = 0.53 s is one standard deviation.
+        assert upload == pytest.approx(55.9, abs=6 * 0.53)
+
+    @pytest.mark.parametrize(
+        "algorithm", ["fediac", "switchml", "omnireduce", "libra", "fedavg", "topk"]
+    )
+    @pytest.mark.parametrize("memory", ["unbounded", "100000"])
+    def test_every_algorithm_is_timed_in_either_memory(
+        self, fediac: Command, algorithm: str, memory: str
+    ) -> None:
+        name = f"--algorithm={algorithm}"
+        found = fediac.json("simulate", *SMALL, name, f"--memory={memory}")
+        (only,) = found["rounds"]
+        assert only["round_s"] > 2.0
+        far = algorithm in ("libra", "fedavg", "topk")
+        assert (only["server"] is not None) == far
+
+    def test_a_switch_that_is_too_slow_is_said_to_be(self, fediac: Command) -> None:
+        result = fediac("simulate", *SMALL, "--switch=500", "--rates=1000")
+        assert result.code == 0
+        last = result.out.splitlines()[-1]
+        assert last.startswith("Bottleneck: ")
+        assert last.endswith("; the switch is overloaded (load 6.00).")
+
+    def test_text_is_plain_and_names_phases_and_bytes(self, fediac: Command) -> None:
+        result = fediac("simulate", *SMALL, "--rounds=2")
+        assert result.code == 0
+        assert result.out.isascii()
+        assert "\x1b" not in result.out
+        for words in (
+            "local compute",
+            "votes",
+            "levels",
+            "whole round",
+            "2 rounds take",
+            "MiB of payload",
+            "Bottleneck: ",
+        ):
+            assert words in result.out
+
+    def test_rates_come_from_files(self, fediac: Command, tmp_path: Path) -> None:
+        slow, fast = tmp_path / "slow.csv", tmp_path / "fast.up"
+        slow.write_text("packets_s\n5\n")
+        fast.write_text("".join(f"{ms}\n" for ms in range(1000)))
+        found = fediac.json("simulate", *SMALL, f"--rates={slow}", f"--rates={fast}")
+        (only,) = found["rounds"]
+        assert only["slowest_client"] in (0, 2)
+
+    def test_a_picture_is_drawn(self, fediac: Command, tmp_path: Path) -> None:
+        path = tmp_path / "round.png"
+        assert fediac("simulate", *SMALL, "--plot", path).code == 0
+        assert path.read_bytes()[:4] == PNG
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--clients=0"], "n_clients must be at least 1, got 0"),
+            (["--dim=0"], "dim must be at least 1, got 0"),
+            (["--rates=-3"], "rates must be finite and at least 0, got -3"),
+            (["--rates=nan"], "rates must be finite and at least 0, got nan"),
+            (["--rates=0"], "rates must not all be 0: nothing would ever be sent"),
+            (
+                ["--switch=0"],
+                "switch rate must be finite and above 0, got 0.0 packets/s",
+            ),
+            (["--compute=-1"], "compute_s must be finite and at least 0, got -1.0"),
+            (["--compute=nan"], "compute_s must be finite and at least 0, got nan"),
+            (["--rounds=0"], "rounds must be at least 1, got 0"),
+            (["--chosen=0"], "chosen must be in 1..20000 (dim), got 0"),
+            (
+                ["--algorithm=fediak"],
+                "unknown algorithm 'fediak'; did you mean 'fediac'?",
+            ),
+            (
+                ["--memory=10"],
+                "register_bytes must be at least 3200 for two packets of 1500 bytes "
+                "from 3 clients, got 10",
+            ),
+            (
+                ["--plot=round.txt"],
+                "round.txt: a picture must end in .png, .pdf, .svg",
+            ),
+            (["--plot=none/round.png"], "none/round.png: no such folder"),
+        ],
+    )
+    def test_a_wrong_setting_is_one_line_and_exit_code_2(
+        self, fediac: Command, options: list[str], message: str
+    ) -> None:
+        result = fediac("simulate", *SMALL, *options)
+        assert result == Result(2, "", f"error: {message}\n")
+
+    def test_a_bad_trace_is_one_line(self, fediac: Command, tmp_path: Path) -> None:
+        path = tmp_path / "bad.up"
+        path.write_text("5\n3\n")
+        result = fediac("simulate", *SMALL, f"--rates={path}")
+        assert result == Result(
+            2, "", f"error: {path}: line 2: times must not decrease, got 3 after 5\n"
+        )
+
+
+class TestMotivation:
+    def test_json_has_every_algorithm_at_every_size(self, fediac: Command) -> None:
+        found = fediac.json("motivation", "--sizes=1000,20000", "--clients=3")
+        points = {(each["algorithm"], each["dim"]) for each in found["points"]}
+        assert len(points) == len(found["points"]) == 6 * 2
+        times = {(p["algorithm"], p["dim"]): p["round_s"] for p in found["points"]}
+        assert times["fedavg", 20_000] > times["fedavg", 1000]
+
+    def test_a_picture_is_drawn(self, fediac: Command, tmp_path: Path) -> None:
+        path = tmp_path / "sizes.svg"
+        result = fediac("motivation", "--sizes=1000,20000", "--plot", path)
+        assert result.code == 0
+        assert "20,000" in result.out
+        assert path.read_text().lstrip().startswith("<?xml")
+
+    def test_a_size_that_is_no_number_is_refused(self, fediac: Command) -> None:
+        result = fediac("motivation", "--sizes=1e5,big")
+        assert result == Result(
+            2, "", "error: sizes must be a whole number, got 'big'\n"
+        )
+
+
+@pytest.mark.parametrize("command", ["simulate", "motivation"])
+def test_help_teaches_by_example(fediac: Command, command: str) -> None:
+    result = fediac(command, "--help")
+    assert result.code == 0
+    assert "Examples:" in result.out

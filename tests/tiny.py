@@ -1,0 +1,116 @@
+"""Runs of a few milliseconds: twenty-pixel images, models of a few hundred weights."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fediac.experiments.settings import RunSettings, parse_settings
+from fediac.training.datasets import Dataset, Examples
+from fediac.training.datasets.types import make_dataset
+from fediac.training.models import Shape
+
+SHAPE = (1, 6, 6)
+N_CLASSES = 3
+N_TRAIN, N_TEST = 96, 30
+
+CLOCK_FIELDS = ("train_s", "compress_s", "simulate_s", "evaluate_s", "real_s")
+"""What two runs of the same settings may differ in: seconds on the wall."""
+
+
+def plain_model(shape: Shape, n_classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 4, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * shape[1] * shape[2], n_classes),
+    )
+
+
+def normed_model(shape: Shape, n_classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(4 * shape[1] * shape[2], n_classes),
+    )
+
+
+def make_examples(n: int, seed: int) -> Examples:
+    """Images whose class shows: one of three rows is bright."""
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 128, (n, *SHAPE), dtype=np.uint8)
+    labels = np.arange(n, dtype=np.int64) % N_CLASSES
+    images[np.arange(n), :, 2 * labels] += 100
+    return Examples(images, labels, (np.arange(n) // 8).astype(np.int32))
+
+
+def tiny_dataset() -> Dataset:
+    train, test = make_examples(N_TRAIN, 1), make_examples(N_TEST, 2)
+    return make_dataset("tiny", train, test, n_classes=N_CLASSES)
+
+
+def write_data(folder: Path) -> Path:
+    """Write the data set where a run finds it by the name ``tiny``."""
+    data = tiny_dataset()
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(
+        folder / "tiny.npz",
+        x_train=data.train.images,
+        y_train=data.train.labels,
+        w_train=np.arange(N_TRAIN),
+        x_test=data.test.images,
+        y_test=data.test.labels,
+        w_test=np.arange(N_TEST),
+    )
+    return folder
+
+
+def make_settings(folder: Path, **changes: Any) -> RunSettings:
+    """Settings of a tiny run with its data in ``folder``.
+
+    Args:
+        folder: The data folder; the data are written there if they are missing.
+        changes: Top-level settings; tables are merged into the defaults.
+    """
+    if not (folder / "tiny.npz").exists():
+        write_data(folder)
+    table: dict[str, Any] = {
+        "data": {"name": "tiny", "folder": str(folder), "partition": "iid"},
+        "model": {"name": "tests.tiny:plain_model"},
+        "clients": {"number": 3},
+        "train": {"local_steps": 2, "batch_size": 8, "at_once": 2, "device": "cpu"},
+        "network": {"rates": ["700"], "compute_s": 0.1},
+        "stop": {"rounds": 3},
+        "fediac": {"votes": "20%", "threshold": 2},
+        "libra": {"sent": "5%", "hot_rounds": 1},
+    }
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            table[name] = table.get(name, {}) | value
+        else:
+            table[name] = value
+    return parse_settings(RunSettings, table, source="test")
+
+
+def read_lines(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run without the seconds that its machine took."""
+    text = (folder / "rounds.jsonl").read_text()
+    assert text.endswith("\n")
+    records = [json.loads(line) for line in text.splitlines()]
+    for record in records:
+        for name in CLOCK_FIELDS:
+            assert record.pop(name) >= 0.0
+    return records
+
+
+def seeded(build: Callable[[Shape, int], nn.Module], seed: int = 3) -> nn.Module:
+    """A model whose weights depend on the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return build(SHAPE, N_CLASSES)

@@ -1,0 +1,187 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fediac.compressors import FedAvg, FediAC, Libra, OmniReduce, SwitchML, TopK
+from fediac.errors import ConfigError
+from fediac.experiments.building import (
+    Experiment,
+    build_experiment,
+    choose_device,
+    find_hot,
+)
+from fediac.switch import Switch
+from tests.support import refuses
+from tests.tiny import make_settings
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[Any]:
+    built: list[Experiment] = []
+
+    def make(**changes: Any) -> Experiment:
+        built.append(build_experiment(make_settings(tmp_path, **changes)))
+        return built[-1]
+
+    yield make
+    for experiment in built:
+        experiment.engine.close()
+
+
+DIM = 475
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "expected"),
+    [
+        ("fediac", FediAC(3, 95, 2)),
+        ("switchml", SwitchML(3, 12)),
+        ("omnireduce", OmniReduce(3, 24)),
+        ("fedavg", FedAvg(3)),
+        ("topk", TopK(3, 5)),
+    ],
+)
+def test_shares_are_resolved_when_the_model_is_known(
+    build: Any, algorithm: str, expected: object
+) -> None:
+    federation = build(algorithm=algorithm).federation
+    assert federation.model.dim == DIM
+    assert federation.compressor(1) == expected
+    assert federation.through_server == (algorithm in ("fedavg", "topk"))
+
+
+def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
+    experiment = build(
+        clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}
+    )
+    compressor = experiment.federation.compressor(1)
+    # 35 % of 10 clients are 4; 30 % of those are 1.2.
+    assert experiment.federation.n_participants == 4
+    assert (compressor.n_clients, compressor.threshold) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"algorithm": "fediak"},
+            "unknown algorithm 'fediak'; did you mean 'fediac'?",
+        ),
+        ({"clients": {"number": 0}}, "clients.number must be at least 1, got 0"),
+        (
+            {"clients": {"participation": 4}},
+            "participation must be in 1..3, got 4",
+        ),
+        ({"train": {"at_once": -1}}, "train.at_once must be at least 0, got -1"),
+        ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
+        ({"stop": {"real_s": -1}}, "stop.real_s must be at least 0, got -1.0"),
+        (
+            {"stop": {"target": 63}},
+            "stop.target must be above 0 and at most 1 (all right), got 63",
+        ),
+        (
+            {"save": {"checkpoint_every": 0}},
+            "save.checkpoint_every must be at least 1, got 0",
+        ),
+        ({"libra": {"hot_rounds": 0}}, "libra.hot_rounds must be at least 1, got 0"),
+        (
+            {"network": {"switches": []}},
+            "network.switches must name at least one switch, got none",
+        ),
+        ({"fediac": {"threshold": 4}}, "fediac.threshold must be in 1..3, got 4"),
+        ({"fediac": {"votes": 476}}, "fediac.votes must be in 1..475, got 476"),
+        (
+            {"fediac": {"votes": 476}, "tuning": "server"},
+            "fediac.votes must be in 1..475, got 476",
+        ),
+        (
+            {"algorithm": "topk", "topk": {"sent": 0}},
+            "topk.sent must be in 1..475, got 0",
+        ),
+        (
+            {"tuning": "none"},
+            "fediac.bits must be a number when tuning is 'none', got 'tuned'; "
+            "give one, or let tuning be 'local'",
+        ),
+        (
+            {"tuning": "none", "fediac": {"bits": "bound"}},
+            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
+            "give one, or let tuning be 'local'",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused_before_training(
+    build: Any, changes: dict[str, Any], text: str
+) -> None:
+    with refuses(text, ConfigError):
+        build(**changes)
+
+
+def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
+    build: Any,
+) -> None:
+    with refuses("bits must leave room for 3 clients (at least 3), got 2"):
+        build(algorithm="switchml", switchml={"bits": 2})
+
+
+def test_without_tuning_the_width_is_what_was_given(build: Any) -> None:
+    federation = build(tuning="none", fediac={"bits": 9}).federation
+    assert federation.compressor(1).bits == 9
+
+
+def test_tuning_is_fediacs_own(build: Any) -> None:
+    assert (
+        build(algorithm="switchml", tuning="none").federation.compressor(1).bits == 12
+    )
+
+
+def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
+    build: Any,
+) -> None:
+    experiment = build(tuning="server")
+    assert experiment.federation.compressor(1) == FedAvg(3)
+    experiment.choices.numbers = {"threshold": 1, "bits": 7}
+    assert experiment.federation.compressor(2) == FediAC(3, 95, 1, bits=7)
+
+
+def test_hot_entries_are_the_same_whenever_they_are_looked_for(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The smallest switch has a register for every entry of so small a model.
+    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 100)
+    experiment = build(algorithm="libra")
+    start = experiment.federation.start()
+    hot = find_hot(experiment, start)
+    experiment.federation.run_round(start)
+    assert torch.equal(find_hot(experiment, start), hot)
+    assert len(hot) == 100
+    assert bool((hot.diff() > 0).all())
+    experiment.choices.hot = hot
+    compressor = experiment.federation.compressor(2)
+    assert isinstance(compressor, Libra)
+    assert torch.equal(torch.as_tensor(compressor.hot), hot)
+
+
+def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with refuses("device must be cpu on this machine (no CUDA), got cuda", ConfigError):
+        choose_device("cuda")
+    assert choose_device("auto") == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [choose_device(name) for name in ("auto", "cuda", "cpu")] == [
+        "cuda",
+        "cuda",
+        "cpu",
+    ]
+
+
+def test_the_seed_decides_weights_and_shares(build: Any) -> None:
+    first, again, other = build(), build(), build(seed=2)
+    weights = first.federation.model.parameters
+    assert torch.equal(weights, again.federation.model.parameters)
+    assert not torch.equal(weights, other.federation.model.parameters)
+    assert first.partition.sha256 == again.partition.sha256
+    assert first.partition.sha256 != other.partition.sha256

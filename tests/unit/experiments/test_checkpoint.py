@@ -1,0 +1,158 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from fediac.compressors import State
+from fediac.errors import RunError
+from fediac.experiments.checkpoint import (
+    FILE_NAME,
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    save_model,
+)
+from fediac.training.federation import Progress
+from fediac.training.flat import flatten_model
+from tests.support import bytes_of
+from tests.tiny import normed_model, seeded
+
+
+def tensor(n: int, seed: int) -> torch.Tensor:
+    return torch.rand(n, generator=torch.Generator().manual_seed(seed))
+
+
+def make_progress(round_number: int = 4, **changes: Any) -> Progress:
+    values: dict[str, Any] = {
+        "round_number": round_number,
+        "parameters": tensor(10, 1),
+        "statistics": tensor(4, 2),
+        "states": (State(tensor(10, 3), 9), State(), State(tensor(10, 4), None)),
+    }
+    return Progress(**values | changes)
+
+
+def load(folder: Path) -> Checkpoint:
+    checkpoint = load_checkpoint(folder, device="cpu")
+    assert checkpoint is not None
+    return checkpoint
+
+
+def test_what_is_saved_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    progress = make_progress(own_statistics=(tensor(4, 5), tensor(4, 6), tensor(4, 7)))
+    numbers, hot = {"threshold": 3, "bits": 11}, torch.arange(0, 10, 3)
+    save_checkpoint(tmp_path, Checkpoint(progress, numbers, hot))
+    loaded = load(tmp_path)
+    after = loaded.progress
+    assert loaded.choices == numbers
+    assert loaded.hot is not None
+    assert loaded.hot.dtype == torch.int64
+    assert torch.equal(loaded.hot, hot)
+    assert after.round_number == 4
+    assert torch.equal(after.parameters, progress.parameters)
+    assert torch.equal(after.statistics, progress.statistics)
+    assert [state.bits for state in after.states] == [9, None, None]
+    assert after.states[1].residual is None
+    for client in (0, 2):
+        before = progress.states[client].residual
+        assert bytes_of(after.states[client].residual) == bytes_of(before)
+    for one, two in zip(after.own_statistics, progress.own_statistics, strict=True):
+        assert torch.equal(one, two)
+
+
+def test_nothing_that_was_not_there_comes_back(tmp_path: Path) -> None:
+    empty = torch.zeros(0)
+    progress = make_progress(statistics=empty, states=(State(), State()))
+    save_checkpoint(tmp_path, Checkpoint(progress))
+    loaded = load(tmp_path)
+    assert loaded.hot is None
+    assert loaded.choices == {}
+    assert loaded.progress.states == (State(), State())
+    assert loaded.progress.statistics.shape == (0,)
+    assert loaded.progress.own_statistics == ()
+
+
+def test_clients_may_share_the_statistics_they_start_with(tmp_path: Path) -> None:
+    shared = tensor(4, 2)
+    progress = make_progress(statistics=shared, own_statistics=(shared,) * 3)
+    save_checkpoint(tmp_path, Checkpoint(progress))
+    for each in load(tmp_path).progress.own_statistics:
+        assert torch.equal(each, shared)
+
+
+def test_a_folder_without_a_checkpoint_has_none(tmp_path: Path) -> None:
+    assert load_checkpoint(tmp_path, device="cpu") is None
+
+
+@pytest.mark.parametrize("n_written", [0, 40, 900])
+def test_a_writer_that_dies_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_written: int
+) -> None:
+    save_checkpoint(tmp_path, Checkpoint(make_progress(4)))
+
+    def die(tensors: Any, path: Path, metadata: Any) -> None:
+        save_file(tensors, path, metadata)
+        path.write_bytes(path.read_bytes()[:n_written])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fediac.experiments.checkpoint.save_file", die)
+        with pytest.raises(KeyboardInterrupt):
+            save_checkpoint(tmp_path, Checkpoint(make_progress(5)))
+    assert load(tmp_path).progress.round_number == 4
+    save_checkpoint(tmp_path, Checkpoint(make_progress(6)))
+    assert load(tmp_path).progress.round_number == 6
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_a_loaded_checkpoint_may_be_replaced_while_it_is_used(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, Checkpoint(make_progress()))
+    first = load(tmp_path).progress
+    other = make_progress(parameters=torch.zeros(10))
+    save_checkpoint(tmp_path, Checkpoint(other))
+    assert torch.equal(first.parameters, tensor(10, 1))
+
+
+def damage(path: Path, how: str) -> None:
+    if how == "cut":
+        path.write_bytes(path.read_bytes()[:-7])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "foreign":
+        save_file({"weight": torch.zeros(2)}, path)
+    elif how == "other facts":
+        save_file({"parameters": torch.zeros(2)}, path, {"fediac": "[]"})
+    else:
+        facts = json.dumps({"round": 1, "bits": [], "choices": {}})
+        save_file({"parameters": torch.zeros(2)}, path, {"fediac": facts})
+
+
+@pytest.mark.parametrize(
+    "how", ["cut", "empty", "foreign", "other facts", "no statistics"]
+)
+def test_a_damaged_checkpoint_is_named(tmp_path: Path, how: str) -> None:
+    path = tmp_path / FILE_NAME
+    save_checkpoint(tmp_path, Checkpoint(make_progress()))
+    damage(path, how)
+    with pytest.raises(RunError, match="not a checkpoint of a run"):
+        load_checkpoint(tmp_path, device="cpu")
+
+
+def test_a_model_is_saved_with_its_own_keys_and_shapes(tmp_path: Path) -> None:
+    module = flatten_model(seeded(normed_model)).module
+    path = tmp_path / "model.safetensors"
+    save_model(path, module)
+    loaded = load_file(path)
+    expected = module.state_dict()
+    assert set(loaded) == set(expected)
+    for key, each in expected.items():
+        assert torch.equal(loaded[key], each)
+        assert loaded[key].dtype == each.dtype
+    fresh = seeded(normed_model, seed=9)
+    fresh.load_state_dict(loaded)
+    with safe_open(path, framework="pt") as file:
+        assert file.metadata() == {"format": "pt"}

@@ -1,0 +1,157 @@
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from fediac.errors import ConfigError
+from fediac.experiments import commands
+from fediac.experiments.commands import compare_command, run_command
+from fediac.experiments.progress import ProgressBars
+from tests.support import refuses
+from tests.tiny import read_lines, write_data
+
+DEFAULTS: dict[str, Any] = {
+    "out": None,
+    "overrides": [],
+    "resumes": False,
+    "as_json": False,
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration in a folder whose name a shell would split."""
+    folder = tmp_path / "my runs"
+    document = {
+        "data": {
+            "name": "tiny",
+            "folder": str(write_data(tmp_path / "data")),
+            "partition": "iid",
+        },
+        "model": {"name": "tests.tiny:plain_model"},
+        "clients": {"number": 3},
+        "train": {"local_steps": 2, "batch_size": 8, "at_once": 1, "device": "cpu"},
+        "network": {"rates": ["700"]},
+        "stop": {"rounds": 2},
+    }
+    folder.mkdir()
+    path = folder / "tiny.toml"
+    path.write_text(tomli_w.dumps(document))
+    return path
+
+
+def run(config: Path, **changes: Any) -> None:
+    run_command(config, **DEFAULTS | changes)
+
+
+def compare(config: Path, algorithms: str, **changes: Any) -> None:
+    compare_command(config, algorithms, **DEFAULTS | changes)
+
+
+def interrupt(n_clients: int) -> Callable[[ProgressBars], None]:
+    """What a bar does when Ctrl-C comes after so many clients."""
+    left = [n_clients]
+
+    def client_done(_: ProgressBars) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    return client_done
+
+
+def test_a_run_says_what_came_out_and_is_quiet_elsewhere(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run(config, out=tmp_path / "out")
+    found = capsys.readouterr()
+    assert found.err == ""
+    assert "\x1b" not in found.out
+    assert "│ fediac    │      2 │" in found.out
+    assert f"{tmp_path / 'out'}: 2 rounds done in " in found.out
+
+
+def test_json_is_one_document_and_nothing_else(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run(config, out=tmp_path / "out", as_json=True, overrides=["seed=4"])
+    found = capsys.readouterr()
+    assert found.err == ""
+    document = json.loads(found.out)
+    assert document == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert document["seed"] == 4
+    compare(config, "topk, fedavg", out=tmp_path / "both", as_json=True)
+    found = capsys.readouterr()
+    names = [each["algorithm"] for each in json.loads(found.out)["algorithms"]]
+    assert names == ["topk", "fedavg"]
+
+
+def test_results_go_to_a_folder_named_after_the_configuration(
+    config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(config)
+    assert (tmp_path / "runs" / "tiny" / "summary.json").exists()
+    compare(config, "fedavg")
+    assert (tmp_path / "runs" / "tiny-compared" / "fedavg" / "summary.json").exists()
+
+
+def test_a_comparison_shows_all_and_how_to_draw_them(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    compare(config, "fedavg,topk", out=out)
+    text = capsys.readouterr().out
+    assert "│ fedavg " in text
+    assert "│ topk " in text
+    assert text.endswith(f"{out}: fediac report {out} -o report.html draws it\n")
+
+
+def test_names_must_be_there(config: Path) -> None:
+    with refuses(
+        "algorithms must name some of fediac, switchml, omnireduce, libra, fedavg, "
+        "topk",
+        ConfigError,
+    ):
+        compare(config, " , ")
+    with refuses("unknown algorithm 'fedex'; did you mean 'fediac'?", ConfigError):
+        compare(config, "fedex")
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_ctrl_c_says_how_to_go_on_and_that_works(
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    out = config.parent / "the out"
+    overrides = ['network.switches=["fast", "slow"]', "seed=5"]
+
+    def start(folder: Path, *, resumes: bool = False) -> None:
+        if command == "run":
+            run(config, out=folder, overrides=overrides, resumes=resumes)
+        else:
+            compare(config, "fediac", out=folder, overrides=overrides, resumes=resumes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressBars, "client_done", interrupt(5))
+        with pytest.raises(SystemExit) as ended:
+            start(out)
+    assert ended.value.code == commands.INTERRUPTED == 130
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == (
+        f"stopped; everything up to the last checkpoint is in {out}; go on with"
+    )
+    names = ["--algorithms", "fediac"] if command == "compare" else []
+    sets = [word for each in overrides for word in ("--set", each)]
+    words = ["fediac", command, str(config), *names, "--out", str(out), *sets]
+    assert shlex.split(second) == [*words, "--resume"]
+    start(out, resumes=True)
+    start(config.parent / "whole")
+    inside = "fediac" if command == "compare" else ""
+    assert read_lines(out / inside) == read_lines(config.parent / "whole" / inside)

@@ -1,0 +1,125 @@
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fediac.errors import ConfigError
+from fediac.experiments.compare import compare_algorithms, make_table
+from fediac.experiments.run import run_experiment
+from tests.support import refuses
+from tests.tiny import make_settings, read_lines
+
+ALGORITHMS = ["fediac", "fedavg"]
+
+
+def compare(
+    folder: Path,
+    algorithms: list[str] = ALGORITHMS,
+    *,
+    resumes: bool = False,
+    **changes: Any,
+) -> dict[str, dict[str, Any]]:
+    settings = make_settings(folder.parent / "data", **changes)
+    return compare_algorithms(settings, algorithms, folder, resumes=resumes)
+
+
+def test_every_algorithm_gets_a_folder_and_all_a_summary(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    summaries = compare(folder, stop={"rounds": 2})
+    assert list(summaries) == ALGORITHMS
+    for name, summary in summaries.items():
+        assert summary["algorithm"] == name
+        assert len(read_lines(folder / name)) == 2
+    document = json.loads((folder / "summary.json").read_text())
+    expected = {"algorithms": list(summaries.values())}
+    assert document == json.loads(json.dumps(expected))
+    hashes = {summary["partition"]["sha256"] for summary in summaries.values()}
+    assert len(hashes) == 1
+
+
+def test_a_comparison_runs_what_single_runs_run(tmp_path: Path) -> None:
+    compare(tmp_path / "all", ["topk"], stop={"rounds": 1})
+    settings = make_settings(tmp_path / "data", algorithm="topk", stop={"rounds": 1})
+    run_experiment(settings, tmp_path / "one", resumes=False)
+    assert read_lines(tmp_path / "all" / "topk") == read_lines(tmp_path / "one")
+
+
+def test_names_given_twice_run_once(tmp_path: Path) -> None:
+    both = ["fedavg", "fedavg"]
+    assert list(compare(tmp_path / "all", both, stop={"rounds": 1})) == ["fedavg"]
+
+
+def test_nothing_runs_if_a_name_is_unknown_or_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    with refuses("unknown algorithm 'top'; did you mean 'topk'?", ConfigError):
+        compare(folder, ["fedavg", "top"])
+    with refuses(
+        "algorithms must name some of fediac, switchml, omnireduce, libra, fedavg, "
+        "topk",
+        ConfigError,
+    ):
+        compare(folder, [])
+    assert not folder.exists()
+
+
+def test_nothing_runs_if_one_folder_holds_a_run(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["fedavg"], stop={"rounds": 1})
+    text = (
+        f"{folder / 'fedavg'}: holds a run already; add --resume to go on with it, or "
+        "give another --out"
+    )
+    with refuses(text, ConfigError):
+        compare(folder, ["topk", "fedavg"], stop={"rounds": 1})
+    assert not (folder / "topk").exists()
+
+
+def test_resuming_keeps_complete_runs_and_adds_new_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    first = compare(folder, ["fedavg"], stop={"rounds": 2})
+    before = (folder / "fedavg" / "rounds.jsonl").read_bytes()
+    again = compare(folder, ["fedavg", "topk"], resumes=True, stop={"rounds": 2})
+    assert (folder / "fedavg" / "rounds.jsonl").read_bytes() == before
+    assert again["fedavg"] == first["fedavg"]
+    assert again["topk"]["rounds"] == 2
+
+
+def show(summaries: dict[str, dict[str, Any]]) -> list[str]:
+    file = io.StringIO()
+    Console(width=200, file=file).print(make_table(summaries))
+    return file.getvalue().splitlines()
+
+
+def make_summary(*, is_reached: bool | None = None) -> dict[str, Any]:
+    target = {"accuracy": 0.63, "reached": is_reached, "payload_mib": 1234.56}
+    return {
+        "rounds": 7,
+        "accuracy": 0.655,
+        "payload_mib": 3197.04,
+        "wire_mib": 3300.0,
+        "time_s": {"fast": 12.34, "slow": 23.45},
+        "target": None if is_reached is None else target,
+    }
+
+
+def test_the_table_shows_what_each_algorithm_came_to() -> None:
+    text = show({"fediac": make_summary()})
+    for words in ("algorithm", "rounds", "time, fast switch", "time, slow switch"):
+        assert words in text[1]
+    assert "MiB to" not in text[1]
+    for words in ("fediac", "7", "65.5 %", "3,197.0", "3,300.0", "12.3 s", "23.4 s"):
+        assert words in text[3]
+
+
+@pytest.mark.parametrize(
+    ("is_reached", "cell"), [(True, "1,234.6"), (False, "not reached")]
+)
+def test_with_a_target_the_table_says_what_it_took(
+    *, is_reached: bool, cell: str
+) -> None:
+    text = show({"fediac": make_summary(is_reached=is_reached)})
+    assert "MiB to 63 %" in text[1]
+    assert cell in text[3]

@@ -1,0 +1,228 @@
+import json
+import math
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fediac.compressors import CATALOG
+from fediac.errors import ConfigError, FediacError, RunError, UpdateError
+from fediac.experiments.checkpoint import FILE_NAME, load_checkpoint
+from fediac.experiments.report.reading import read_run
+from fediac.experiments.run import CONFIG, MODEL, run_experiment
+from fediac.experiments.settings import RunSettings, StopSettings, read_settings
+from tests.support import refuses
+from tests.tiny import make_settings, normed_model, read_lines, seeded
+
+
+class Spy:
+    """A watcher that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.starts: list[tuple[int, Any]] = []
+        self.n_clients_done = 0
+        self.rounds: list[int] = []
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: dict[str, Any] | None
+    ) -> None:
+        assert settings.seed == 1
+        self.starts.append((n_clients, before and before["round"]))
+
+    def client_done(self) -> None:
+        self.n_clients_done += 1
+
+    def round_done(self, record: dict[str, Any]) -> None:
+        self.rounds.append(record["round"])
+
+
+def run(folder: Path, *, resumes: bool = False, **changes: Any) -> dict[str, Any]:
+    settings = make_settings(folder.parent / "data", **changes)
+    return run_experiment(settings, folder, resumes=resumes)
+
+
+@pytest.mark.parametrize("algorithm", CATALOG)
+def test_every_algorithm_leaves_a_whole_run(tmp_path: Path, algorithm: str) -> None:
+    folder = tmp_path / "run"
+    summary = run(folder, algorithm=algorithm, stop={"rounds": 2})
+    names = {CONFIG, "rounds.jsonl", "summary.json", MODEL, FILE_NAME}
+    assert {path.name for path in folder.iterdir()} == names
+    written = json.loads((folder / "summary.json").read_text())
+    assert written == json.loads(json.dumps(summary))
+    assert (summary["rounds"], summary["stopped"]) == (2, "2 rounds done")
+    assert (summary["algorithm"], summary["dataset"]) == (algorithm, "tiny")
+    assert (summary["dim"], summary["n_clients"], summary["seed"]) == (475, 3, 1)
+    assert summary["partition"]["n_used"] == 96
+    found = read_run(folder)
+    assert found is not None
+    assert found.notes == ()
+    assert found.last.number == 2
+
+
+def test_the_settings_are_kept_resolved_with_seed_and_versions(tmp_path: Path) -> None:
+    run(tmp_path / "run", train={"device": "auto"}, seed=9, stop={"rounds": 1})
+    config = tmp_path / "run" / CONFIG
+    document = tomllib.loads(config.read_text())
+    assert document["seed"] == 9
+    assert document["train"]["device"] in ("cpu", "cuda")
+    assert document["train"]["lr"] == 0.1
+    assert set(document["versions"]) == {"fediac", "numpy", "torch", "python"}
+    # A run's own settings run it again.
+    settings = read_settings(config)
+    again = run_experiment(settings, tmp_path / "again", resumes=False)
+    assert again["seed"] == 9
+    assert read_lines(tmp_path / "again") == read_lines(tmp_path / "run")
+
+
+def test_the_final_model_loads_into_the_users_own(tmp_path: Path) -> None:
+    name = "tests.tiny:normed_model"
+    run(tmp_path / "run", model={"name": name}, stop={"rounds": 1})
+    weights = load_file(tmp_path / "run" / MODEL)
+    module = seeded(normed_model)
+    assert set(weights) == set(module.state_dict())
+    module.load_state_dict(weights)
+    checkpoint = load_checkpoint(tmp_path / "run", device="cpu")
+    assert checkpoint is not None
+    last = list(module.parameters())[-1]
+    assert torch.equal(last, checkpoint.progress.parameters[-3:])
+    assert not bool((weights["1.running_mean"] == 0.0).all())
+
+
+@pytest.mark.parametrize(
+    ("stop", "n_rounds", "reason"),
+    [
+        ({"rounds": 2}, 2, "2 rounds done"),
+        # A round takes the 0.1 s of its training and a little more.
+        ({"rounds": 50, "simulated_s": 0.15}, 2, "0.15 simulated seconds over"),
+        ({"rounds": 50, "real_s": 1e-6}, 1, "1e-06 seconds over"),
+        ({"rounds": 50, "target": 0.01}, 1, "accuracy reached 0.01"),
+    ],
+)
+def test_a_run_ends_with_the_first_stop_it_reaches(
+    tmp_path: Path, stop: dict[str, Any], n_rounds: int, reason: str
+) -> None:
+    summary = run(tmp_path / "run", stop=stop)
+    assert summary["stopped"] == reason
+    assert len(read_lines(tmp_path / "run")) == summary["rounds"] == n_rounds
+
+
+def test_the_clock_of_the_first_switch_stops_a_run(tmp_path: Path) -> None:
+    network = {"switches": ["slow", "fast"]}
+    run(tmp_path / "run", network=network, stop={"rounds": 9, "simulated_s": 0.15})
+    lines = read_lines(tmp_path / "run")
+    assert list(lines[0]["time_s"]) == ["slow", "fast"]
+    assert [line["time_s"]["slow"] >= 0.15 for line in lines] == [False, True]
+
+
+def test_a_watcher_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "data", clients={"participation": 2})
+    spy = Spy()
+    run_experiment(settings, tmp_path / "run", resumes=False, watcher=spy)
+    assert spy.starts == [(2, None)]
+    assert spy.n_clients_done == 6
+    assert spy.rounds == [1, 2, 3]
+    more = replace(settings, stop=StopSettings(rounds=4))
+    spy = Spy()
+    run_experiment(more, tmp_path / "run", resumes=True, watcher=spy)
+    assert spy.starts == [(2, 3)]
+    assert spy.rounds == [4]
+
+
+def test_a_folder_with_a_run_is_not_touched(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 1})
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with refuses(
+        f"{folder}: holds a run already; add --resume to go on with it, or give "
+        "another --out",
+        ConfigError,
+    ):
+        run(folder, stop={"rounds": 1})
+    with refuses(
+        f"{folder / CONFIG}: [train] of the run in this folder differs; --resume needs "
+        "the same settings, but for [stop] and [save]",
+        ConfigError,
+    ):
+        run(folder, resumes=True, train={"lr": 0.2})
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_settings_that_cannot_be_run_leave_no_folder(tmp_path: Path) -> None:
+    for changes in (
+        {"model": {"name": "resnet"}},
+        {"fediac": {"threshold": 9}},
+        {"network": {"rates": ["fast"]}},
+    ):
+        with pytest.raises((FediacError, ValueError)):
+            run(tmp_path / "run", **changes)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_settings_are_lost_cannot_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 1})
+    (folder / CONFIG).unlink()
+    with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
+        run(folder, resumes=True, stop={"rounds": 2})
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "run", stop={"rounds": 1})
+    run(tmp_path / "other", model={"name": "tests.tiny:normed_model"})
+    (tmp_path / "other" / FILE_NAME).replace(tmp_path / "run" / FILE_NAME)
+    with refuses(f"{tmp_path / 'run'}: the checkpoint is of another model", RunError):
+        run(tmp_path / "run", resumes=True, stop={"rounds": 5})
+
+
+def test_server_tuning_shows_in_the_first_line(tmp_path: Path) -> None:
+    run(tmp_path / "run", tuning="server", stop={"rounds": 2})
+    first, second = read_lines(tmp_path / "run")
+    assert first["traffic"]["payload"]["up"] == {"server": 3 * 475 * 4}
+    assert first["bits"] == 0
+    assert set(first["tuned"]) == {"threshold", "bits"}
+    assert second["bits"] == first["tuned"]["bits"]
+    assert "tuned" not in second
+    assert set(second["traffic"]["payload"]["up"]) == {"votes", "levels"}
+
+
+def test_a_server_that_finds_no_setting_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fediac.experiments.run.tune_on_server", lambda *_, **__: [])
+    with refuses(
+        "no threshold has gamma below 1 on the first round's updates", FediacError
+    ):
+        run(tmp_path / "run", tuning="server")
+
+
+def test_diverged_training_names_client_and_round_and_can_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train = {"lr": 1e30, "local_steps": 1}
+    with pytest.raises(UpdateError, match=r"^client 0, round \d+: update has \d+"):
+        run(folder, train=train, stop={"rounds": 30})
+    lines = (folder / "rounds.jsonl").read_text().splitlines()
+    checkpoint = load_checkpoint(folder, device="cpu")
+    assert checkpoint is not None
+    assert checkpoint.progress.round_number == len(lines) >= 1
+    assert json.loads(lines[-1])["loss"] is None or math.isfinite(
+        json.loads(lines[-1])["loss"]
+    )
+    with pytest.raises(UpdateError, match=r"^client 0, round "):
+        run(folder, resumes=True, train=train, stop={"rounds": 30})
+
+
+@pytest.mark.parametrize("memory", ["unbounded", "bounded"])
+def test_switches_may_have_little_memory(tmp_path: Path, memory: str) -> None:
+    network = {"memory": memory, "register_bytes": 1 << 16}
+    summary = run(
+        tmp_path / "run",
+        network=network,
+        clients={"participation": 1},
+        fediac={"threshold": "100%"},
+        stop={"rounds": 1},
+    )
+    assert summary["rounds"] == 1

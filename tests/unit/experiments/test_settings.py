@@ -1,0 +1,184 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import ConfigError
+from fediac.experiments.settings import (
+    FediacSettings,
+    RunSettings,
+    parse_settings,
+    read_settings,
+)
+from tests.support import refuses
+
+
+def parse(table: dict[str, Any]) -> RunSettings:
+    return parse_settings(RunSettings, table, source="run.toml")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_empty_file_is_the_default_run(tmp_path: Path) -> None:
+    assert read_settings(write(tmp_path, "")) == RunSettings()
+
+
+def test_values_are_put_where_they_belong(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+algorithm = "switchml"
+seed = 7
+tuning = "none"
+[clients]
+participation = "25%"
+[train]
+lr = 1
+local_steps = 4
+[network]
+switches = ["fast", "slow"]
+[stop]
+target = 0.5
+[fediac]
+bits = 10
+threshold = "15%"
+[switchml]
+bits = 14
+""",
+    )
+    settings = read_settings(path)
+    assert (settings.algorithm, settings.seed, settings.tuning) == (
+        "switchml",
+        7,
+        "none",
+    )
+    assert settings.clients.participation == "25%"
+    assert settings.train.lr == 1.0
+    assert isinstance(settings.train.lr, float)
+    assert settings.train.local_steps == 4
+    assert settings.network.switches == ("fast", "slow")
+    assert settings.stop.target == 0.5
+    assert settings.fediac == FediacSettings(bits=10, threshold="15%")
+    assert settings.switchml.bits == 14
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"algoritm": "x"}, "'algoritm' in the top level; did you mean 'algorithm'?"),
+        (
+            {"fediac": {"treshold": 3}},
+            "'treshold' in [fediac]; did you mean 'threshold'?",
+        ),
+        (
+            {"train": {"local_epoch": 3}},
+            "'local_epoch' in [train]; did you mean 'local_epochs'?",
+        ),
+        ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]"),
+    ],
+)
+def test_unknown_keys_are_errors_with_the_nearest_name(
+    table: dict[str, Any], text: str
+) -> None:
+    with refuses(f"run.toml: unknown key {text}", ConfigError):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"seed": "1"}, "'seed' in the top level must be a whole number, got '1'"),
+        ({"seed": True}, "'seed' in the top level must be a whole number, got True"),
+        ({"seed": 1.0}, "'seed' in the top level must be a whole number, got 1.0"),
+        (
+            {"tuning": "global"},
+            "'tuning' in the top level must be 'local' or 'server' or 'none', "
+            "got 'global'",
+        ),
+        ({"train": 3}, "'train' must be a table, got 3"),
+        ({"train": {"lr": "0.1"}}, "'lr' in [train] must be a number, got '0.1'"),
+        (
+            {"save": {"tensorboard": 1}},
+            "'tensorboard' in [save] must be true or false, got 1",
+        ),
+        (
+            {"network": {"switches": "fast"}},
+            "'switches' in [network] must be a list of strings, got 'fast'",
+        ),
+        (
+            {"network": {"switches": [1]}},
+            "'switches' in [network] must be a string, got 1",
+        ),
+        (
+            {"fediac": {"bits": "tune"}},
+            "'bits' in [fediac] must be a whole number or 'tuned' or 'bound', "
+            "got 'tune'",
+        ),
+        (
+            {"clients": {"participation": 0.5}},
+            "'participation' in [clients] must be a whole number or a string, got 0.5",
+        ),
+    ],
+)
+def test_values_of_the_wrong_kind_say_what_is_right(
+    table: dict[str, Any], text: str
+) -> None:
+    with refuses(f"run.toml: {text}", ConfigError):
+        parse(table)
+
+
+def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:
+    path = write(tmp_path, "seed = 1\n[train]\nlr = 0.5\n")
+    overrides = ["seed=2", "train.lr=0.25", "data.name=cifar10", "clients.number=5"]
+    overrides += ['network.switches=["slow"]', "fediac.votes=10%", "stop.target=0.5"]
+    settings = read_settings(path, overrides)
+    assert settings.seed == 2
+    assert settings.train.lr == 0.25
+    assert settings.data.name == "cifar10"
+    assert settings.clients.number == 5
+    assert settings.network.switches == ("slow",)
+    assert settings.fediac.votes == "10%"
+    assert settings.stop.target == 0.5
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("seed", "--set must be key=value, got 'seed'"),
+        ("=3", "--set must be key=value, got '=3'"),
+        ("seed.deep=3", "--set seed.deep=3: 'seed' is not a table"),
+    ],
+)
+def test_overrides_that_say_nothing_are_refused(
+    tmp_path: Path, override: str, text: str
+) -> None:
+    with refuses(text, ConfigError):
+        read_settings(write(tmp_path, "seed = 1"), [override])
+
+
+def test_an_unknown_key_in_an_override_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    text = f"{path}: unknown key 'rate' in [train]; did you mean 'at_once'?"
+    with refuses(text, ConfigError):
+        read_settings(path, ["train.rate=1"])
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    with refuses(f"{missing}: no such file", ConfigError):
+        read_settings(missing)
+    broken = write(tmp_path, "seed = ")
+    with pytest.raises(ConfigError, match=r"run\.toml: Invalid value"):
+        read_settings(broken)
+    broken.write_bytes(b"seed = '\xff'")
+    with pytest.raises(ConfigError, match=r"run\.toml: .*can't decode"):
+        read_settings(broken)
+
+
+def test_what_wrote_a_resolved_file_is_no_setting(tmp_path: Path) -> None:
+    path = write(tmp_path, 'seed = 3\n[versions]\nfediac = "1"\n')
+    assert read_settings(path).seed == 3

@@ -1,0 +1,78 @@
+import pytest
+
+from fediac.experiments.shares import parse_count, parse_counts, parse_share
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("11173962", 11_173_962),
+        ("11_173_962", 11_173_962),
+        ("1e9", 10**9),
+        ("1.5E+3", 1500),
+        (" 7 ", 7),
+        ("12.0", 12),
+    ],
+)
+def test_counts_are_read_as_people_write_them(text: str, count: int) -> None:
+    assert parse_count(text, name="dim") == count
+
+
+@pytest.mark.parametrize("text", ["", "1.5", "-3", "abc", "1e-3", "nan", "1e999", "5%"])
+def test_what_is_no_count_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^dim must") as caught:
+        parse_count(text, name="dim")
+    assert str(caught.value) == f"dim must be a whole number, got {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("5%", 558_699),  # 558,698.1 rounded up
+        ("0.5 %", 55_870),
+        ("100%", 11_173_962),
+        ("0.00000001%", 1),
+        ("42", 42),
+        (42, 42),
+    ],
+)
+def test_shares_round_up(text: str | int, count: int) -> None:
+    assert parse_share(text, of=11_173_962, name="votes") == count
+
+
+def test_a_share_that_is_whole_stays_whole() -> None:
+    # In binary floating point 0.07 * 100 is above 7.
+    assert parse_share("7%", of=100, name="votes") == 7
+
+
+@pytest.mark.parametrize("text", ["", "%", "five", "-5%", "1e1%", "5 percent", True])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^votes must") as caught:
+        parse_share(text, of=100, name="votes")
+    assert str(caught.value) == (
+        f"votes must be a whole number or a share such as 5%, got {text!r}"
+    )
+
+
+@pytest.mark.parametrize("text", ["0%", "101%"])
+def test_a_share_beyond_the_whole_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^votes must") as caught:
+        parse_share(text, of=100, name="votes")
+    assert str(caught.value) == f"votes must be above 0% and at most 100%, got {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [("3", [3]), ("1-4", [1, 2, 3, 4]), ("4,1, 2", [1, 2, 4]), ("6-7,1", [1, 6, 7])],
+)
+def test_lists_may_hold_numbers_and_ranges(text: str, counts: list[int]) -> None:
+    assert parse_counts(text, name="thresholds") == counts
+
+
+@pytest.mark.parametrize("text", ["", "1,", "4-1", "a-b", "-2", "1-99999999999", "1.5"])
+def test_what_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^thresholds must") as caught:
+        parse_counts(text, name="thresholds")
+    assert str(caught.value) == (
+        f"thresholds must be a range such as 1-4 or a list such as 1,2,4, got {text!r}"
+    )

@@ -17,12 +17,12 @@ $(STAMP): $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: $(STAMP)  ## aggregate 20 updates of ResNet-18's size with every algorithm
+demo: $(STAMP)  ## train a digit classifier with every algorithm, write a report
 	$(BIN)/fediac demo
 
 test: $(STAMP)  ## run all tests
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=
-	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/wire/*,*/fediac/transports/*' --fail-under=95 --format=total
+	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/wire/*,*/fediac/sim/*,*/fediac/transports/*' --fail-under=95 --format=total
 
 lint: $(STAMP)  ## check style, types and layers
 	$(BIN)/ruff format --check .

@@ -36,13 +36,20 @@ def one_thread() -> Iterator[None]:
 
 
 def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
-    """Return images as normalized float32, channels last, and labels."""
-    pixels = torch.from_numpy(examples.images).to(torch.float32)
+    """Return inputs as float32, images channels last, and labels.
+
+    Bytes are pixels and get normalized; floats are used as they are.
+    """
+    labels = torch.from_numpy(examples.labels)
+    pixels = torch.from_numpy(examples.images)
+    if pixels.is_floating_point():
+        return pixels, labels
+    pixels = pixels.to(torch.float32)
     mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
     std = torch.tensor(dataset.std).view(1, -1, 1, 1)
     pixels = (pixels / 255.0 - mean) / std
     images = pixels.contiguous(memory_format=torch.channels_last)
-    return images, torch.from_numpy(examples.labels)
+    return images, labels
 
 
 class CpuEngine:

@@ -30,16 +30,21 @@ class _Data:
 
     def __init__(self, examples: Examples, dataset: Dataset, device: str) -> None:
         images = torch.from_numpy(examples.images).to(device)
-        self._images = images.contiguous(memory_format=torch.channels_last)
+        if images.dim() == 4:
+            images = images.contiguous(memory_format=torch.channels_last)
+        self._images = images
         self.labels = torch.from_numpy(examples.labels).to(device)
         mean = torch.tensor(dataset.mean, device=device).view(1, -1, 1, 1)
         std = torch.tensor(dataset.std, device=device).view(1, -1, 1, 1)
         self._scale, self._shift = 1.0 / (255.0 * std), -mean / std
 
     def pick(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return normalized images and labels of some examples."""
-        images = self._images.index_select(0, indices).to(torch.float32)
-        return images * self._scale + self._shift, self.labels.index_select(0, indices)
+        """Return inputs and labels of some examples; bytes are normalized pixels."""
+        images = self._images.index_select(0, indices)
+        labels = self.labels.index_select(0, indices)
+        if images.is_floating_point():
+            return images, labels
+        return images.to(torch.float32) * self._scale + self._shift, labels
 
 
 class _Replica:

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,13 @@ class Examples:
     """Images with their labels.
 
     Attributes:
-        images: uint8 (n, channels, height, width).
+        images: uint8 (n, channels, height, width); or, from a user's own arrays,
+            float32 (n, ...), ready for the model.
         labels: int64 (n,), from 0.
         writers: int32 (n,), who made each image; None where nobody knows.
     """
 
-    images: NDArray[np.uint8]
+    images: NDArray[Any]
     labels: NDArray[np.int64]
     writers: NDArray[np.int32] | None = None
 

@@ -1,0 +1,146 @@
+"""Federated learning with a user's own model and data, in a few lines of Python."""
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fediac.compressors import Compressor
+from fediac.core.ledger import PAYLOAD
+from fediac.core.rng import Stream
+from fediac.sim import Network, paper_switch, paper_uplinks, simulate_round
+from fediac.switch import Switch
+from fediac.training.cpu import CpuEngine
+from fediac.training.cuda import CudaEngine
+from fediac.training.federation import Federation
+from fediac.training.local import LocalSettings
+from fediac.training.own_data import Pair, dataset_of
+from fediac.training.splits import split_iid
+from fediac.transports import RoundFacts
+
+_CUDA_AT_ONCE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What is known after a round.
+
+    Attributes:
+        payload_mib: All that was sent and received so far, as the paper counts.
+        time_s: Simulated seconds so far.
+        facts: The round's numbers: entries chosen, width, error.
+    """
+
+    round_number: int
+    accuracy: float
+    loss: float
+    payload_mib: float
+    time_s: float
+    facts: RoundFacts
+
+
+class Experiment:
+    """Clients that train a model together through a switch.
+
+    Args:
+        model: Makes the model; its initial weights are everybody's.
+        train: Inputs and labels, NumPy arrays or tensors; floats are used as they are.
+        test: The same, to measure accuracy on.
+        compressor: Number of parameters -> algorithm, for example
+            ``lambda dim: fediac.FediAC(10, n_votes=dim // 20, threshold=2)``. Its
+            ``n_clients`` is the number of clients.
+        clients: For each client the numbers of its training examples; without it
+            examples are dealt out evenly.
+        local: How a client trains between two rounds.
+        network: What a round's time is simulated on; by default the paper's fast
+            switch and traces.
+        seed: Of everything random.
+        device: ``cpu``, ``cuda``, or ``auto``: the GPU when there is one.
+    """
+
+    def __init__(  # noqa: PLR0913 - made once, settings by name
+        self,
+        model: Callable[[], nn.Module],
+        train: Pair,
+        test: Pair,
+        *,
+        compressor: Callable[[int], Compressor],
+        clients: Sequence[NDArray[np.int64]] | None = None,
+        local: LocalSettings | None = None,
+        network: Network | None = None,
+        seed: int = 1,
+        device: str = "auto",
+    ) -> None:
+        dataset = dataset_of(train, test)
+        initial = model()
+        dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
+        algorithm = compressor(dim)
+        n_clients = algorithm.n_clients
+        if clients is None:
+            stream = Stream(seed, 0, 0).purpose("partition")
+            clients = split_iid(dataset.train.labels, n_clients, stream=stream)
+        if len(clients) != n_clients:
+            raise ValueError(
+                f"clients must be {n_clients} (the compressor's n_clients), "
+                f"got {len(clients)}"
+            )
+        local = LocalSettings(epochs=1, batch_size=32) if local is None else local
+        has_cuda = torch.cuda.is_available() and device != "cpu"
+        make = CudaEngine if has_cuda else CpuEngine
+        self._engine = make(
+            lambda: copy.deepcopy(initial),
+            dataset,
+            clients,
+            local,
+            seed=seed,
+            n_at_once=_CUDA_AT_ONCE if has_cuda else os.cpu_count() or 1,
+        )
+        self._federation = Federation(
+            engine=self._engine,
+            model=self._engine.model,
+            compressor=lambda _: algorithm,
+            n_clients=n_clients,
+            n_participants=n_clients,
+            rate=local.rate,
+            seed=seed,
+            switch=Switch(),
+        )
+        self._network = network or Network(
+            paper_uplinks(n_clients, seed=seed), paper_switch("fast")
+        )
+        self._seed = seed
+
+    @property
+    def module(self) -> nn.Module:
+        """The global model; after `run` it holds what was learned."""
+        return self._engine.model.module
+
+    def run(self, n_rounds: int) -> Iterator[RoundReport]:
+        """Yield a report after every round."""
+        progress = self._federation.start()
+        payload_mib = time_s = 0.0
+        for _ in range(n_rounds):
+            done = self._federation.run_round(progress)
+            progress = done.progress
+            number = progress.round_number
+            payload_mib += done.ledger.traffic(PAYLOAD).payload_mib
+            time_s += simulate_round(
+                done.ledger,
+                self._network,
+                seed=self._seed,
+                round_number=number,
+                start_s=time_s,
+            ).round_s
+            yield RoundReport(
+                round_number=number,
+                accuracy=done.evaluation.accuracy,
+                loss=done.evaluation.loss,
+                payload_mib=payload_mib,
+                time_s=time_s,
+                facts=done.result.facts,
+            )

@@ -1,0 +1,51 @@
+"""A user's own arrays as a data set: no files, no preparation."""
+
+from typing import Any
+
+import numpy as np
+
+from fediac.errors import DatasetError
+from fediac.training.datasets import Dataset, Examples
+from fediac.training.datasets.types import make_dataset
+
+Pair = tuple[Any, Any]
+"""Inputs and labels, as NumPy arrays or PyTorch tensors."""
+
+
+def dataset_of(train: Pair, test: Pair, *, name: str = "own data") -> Dataset:
+    """Return arrays as a data set; floats are used as they are, bytes as pixels.
+
+    Args:
+        train: Inputs (n, ...) and labels (n,) from 0.
+        test: The same, to measure accuracy on.
+        name: What results on it are called.
+    """
+    parts = [_examples(pair, what) for pair, what in ((train, "train"), (test, "test"))]
+    if parts[0].images.shape[1:] != parts[1].images.shape[1:]:
+        raise DatasetError(
+            f"test inputs must have the shape of train's {parts[0].images.shape[1:]}, "
+            f"got {parts[1].images.shape[1:]}"
+        )
+    n_classes = int(max(part.labels.max() for part in parts)) + 1
+    if parts[0].images.dtype == np.uint8:
+        return make_dataset(name, parts[0], parts[1], n_classes=n_classes)
+    return Dataset(name, parts[0], parts[1], n_classes, mean=(0.0,), std=(1.0,))
+
+
+def _examples(pair: Pair, what: str) -> Examples:
+    inputs, labels = (np.asarray(each) for each in pair)
+    if len(inputs) != len(labels) or not len(labels):
+        raise DatasetError(
+            f"{what} must have as many labels as inputs, at least one, "
+            f"got {len(inputs)} inputs and {len(labels)} labels"
+        )
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise DatasetError(
+            f"{what} labels must be a vector of whole numbers from 0, "
+            f"got {labels.dtype} of shape {labels.shape}"
+        )
+    if inputs.dtype != np.uint8:
+        inputs = inputs.astype(np.float32)
+        if not np.isfinite(inputs).all():
+            raise DatasetError(f"{what} inputs must be finite")
+    return Examples(inputs, labels.astype(np.int64))

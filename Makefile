@@ -34,9 +34,10 @@ format: $(STAMP)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## measure kernels against a memcpy, the simulator against SimPy
+bench: $(STAMP)  ## kernels against a memcpy, the simulator against SimPy, training against loops
 	$(BIN)/fediac bench
 	$(BIN)/python -m benchmarks.bench_sim
+	$(BIN)/python -m benchmarks.bench_training
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.command import Command
+from tests.integration.command import Command, Result
 from tests.runs import write_comparison, write_run
 
 
@@ -101,3 +101,21 @@ def test_damaged_line_is_named(fediac: Command, runs: Path) -> None:
     assert result.code == 2
     assert result.err.startswith(f"error: {path}:5: not JSON (")
     assert result.err.count("\n") == 1
+
+
+def test_json_says_where_the_report_is(
+    fediac: Command, runs: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    document = fediac.json("report", runs, "-o", path)
+    assert document["output"] == str(path)
+    assert len(document["runs"]) == 3
+    assert path.exists()
+
+
+def test_json_and_the_report_cannot_both_be_standard_output(
+    fediac: Command, runs: Path
+) -> None:
+    result = fediac("report", runs, "-o", "-", "--json")
+    message = "--json says where the report is: give -o a file, not -"
+    assert result == Result(2, "", f"error: {message}\n")

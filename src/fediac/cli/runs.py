@@ -177,6 +177,7 @@ def _report(
             "own, or the highest whole percent that all reached]",
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write what runs did as one page that opens offline, as Markdown or as CSV.
 
@@ -195,4 +196,4 @@ def _report(
       fediac report runs/comparison -o comparison.html --target 63%
       fediac report runs/fediac runs/switchml --format md -o -
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    write_report(runs, output=output, kind=kind, target=target)
+    write_report(runs, output=output, kind=kind, target=target, as_json=as_json)

@@ -57,7 +57,7 @@ class ProgressBars:
         done = 0 if before is None else before["round"]
         self._rounds = self._bars.add_task(
             f"{settings.algorithm}: rounds",
-            total=settings.stop.rounds,
+            total=settings.stop.n_rounds,
             completed=done,
             note="",
         )

@@ -306,7 +306,7 @@ def _stop_reason(settings: RunSettings, last: Record) -> str:
     first_clock = next(iter(last["time_s"].values()))
     checks: list[tuple[float | None, float, Callable[[float], str]]] = [
         (stop.target, last["accuracy"], lambda goal: f"accuracy reached {goal:g}"),
-        (stop.rounds, last["round"], lambda goal: f"{goal:g} rounds done"),
+        (stop.n_rounds, last["round"], lambda goal: f"{goal:g} rounds done"),
         (
             stop.simulated_s,
             first_clock,

@@ -17,6 +17,8 @@ from fediac.errors import ConfigError
 
 Settings = TypeVar("Settings")
 
+DEFAULT_ROUNDS = 20
+
 PartitionKind = Literal["writer", "iid", "dirichlet", "pathological"]
 Tuning = Literal["local", "server", "none"]
 
@@ -108,16 +110,24 @@ class StopSettings:
     """A run ends with the first of these that is reached.
 
     Attributes:
-        rounds: So many rounds.
+        rounds: So many rounds; 20 when nothing else is given either.
         simulated_s: The clock of the first switch.
         real_s: The clock on the wall.
         target: Test accuracy.
     """
 
-    rounds: int | None = 20
+    rounds: int | None = None
     simulated_s: float | None = None
     real_s: float | None = None
     target: float | None = None
+
+    @property
+    def n_rounds(self) -> int | None:
+        """The limit on rounds, None when only other things end the run."""
+        others = (self.simulated_s, self.real_s, self.target)
+        if self.rounds is None and all(each is None for each in others):
+            return DEFAULT_ROUNDS
+        return self.rounds
 
 
 @dataclass(frozen=True, slots=True)

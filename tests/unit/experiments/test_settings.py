@@ -7,6 +7,7 @@ from fediac.errors import ConfigError
 from fediac.experiments.settings import (
     FediacSettings,
     RunSettings,
+    StopSettings,
     parse_settings,
     read_settings,
 )
@@ -182,3 +183,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_what_wrote_a_resolved_file_is_no_setting(tmp_path: Path) -> None:
     path = write(tmp_path, 'seed = 3\n[versions]\nfediac = "1"\n')
     assert read_settings(path).seed == 3
+
+
+def test_a_run_ends_after_20_rounds_unless_something_else_ends_it() -> None:
+    assert StopSettings().n_rounds == 20
+    assert StopSettings(simulated_s=500.0).n_rounds is None
+    assert StopSettings(rounds=3, target=0.9).n_rounds == 3

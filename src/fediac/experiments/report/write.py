@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fediac.errors import RunError
+from fediac.experiments.output import write_json
 from fediac.experiments.report.flat import render_csv
 from fediac.experiments.report.markdown import render_markdown
 from fediac.experiments.report.page import Report, render_page
@@ -30,6 +31,7 @@ def write_report(
     output: Path | None,
     kind: Format | None,
     target: str | None,
+    as_json: bool = False,
 ) -> None:
     """Write a report on the runs in ``paths`` and say so on standard error.
 
@@ -38,7 +40,10 @@ def write_report(
         output: The file; ``-`` is standard output, None is ``report.html`` or the like.
         kind: The format; None: by the file's suffix, else HTML.
         target: The accuracy to compare at, as a person writes it; None: the runs' own.
+        as_json: Say so in a JSON document on standard output instead.
     """
+    if as_json and str(output) == "-":
+        raise ValueError("--json says where the report is: give -o a file, not -")
     kind = kind or _kind_of(output)
     output = output or Path(f"report.{kind.value}")
     asked = None if target is None else parse_accuracy(target)
@@ -49,9 +54,14 @@ def write_report(
         sys.stdout.write(content)
         return
     _write(output, content)
+    notes = list(cautions(runs, left_out))
+    if as_json:
+        names = [run.label for run in runs]
+        write_json({"output": str(output), "runs": names, "notes": notes})
+        return
     size = whole(len(content.encode()) / 1024)
     lines = [f"{output}: {count(len(runs), 'run')}, {size} KiB"]
-    lines += [f"note: {note}" for note in cautions(runs, left_out)]
+    lines += [f"note: {note}" for note in notes]
     sys.stderr.write("\n".join(lines) + "\n")
 
 

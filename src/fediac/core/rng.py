@@ -24,22 +24,22 @@ MAX_ENTRIES = 4 << 32
 Words = tuple[Array, Array, Array, Array]
 
 
-def _multiply(word: Array, multiplier: int) -> tuple[Array, Array]:
-    """Return the high and low 32 bits of a product, computed in wrapping int64."""
-    product = word * multiplier
-    return (product >> 32) & _MASK, product & _MASK
-
-
 def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Return the four random 32-bit words of each counter, as int64 arrays."""
+    """Return the four random 32-bit words of each counter, as int64 arrays.
+
+    A product of two words is taken in wrapping int64: its upper half is the high word,
+    its lower half the low one. Only words that are multiplied need their upper halves
+    cleared; the others are cleared where they end up.
+    """
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(_N_ROUNDS):
-        high0, low0 = _multiply(c0, _MULTIPLIERS[0])
-        high1, low1 = _multiply(c2, _MULTIPLIERS[1])
-        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0 = ((product1 >> 32) ^ c1 ^ k0) & _MASK
+        c2 = ((product0 >> 32) ^ c3 ^ k1) & _MASK
+        c1, c3 = product1, product0
         k0, k1 = (k0 + _WEYL[0]) & _MASK, (k1 + _WEYL[1]) & _MASK
-    return c0, c1, c2, c3
+    return c0, c1 & _MASK, c2, c3 & _MASK
 
 
 def purpose_word(name: str) -> int:

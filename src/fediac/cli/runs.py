@@ -131,7 +131,7 @@ def _demo(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results go; made anew.")
     ] = Path("runs/demo"),
-    rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm.")] = 12,
+    rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Train a digit classifier with every algorithm, and write a page about it.

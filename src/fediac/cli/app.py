@@ -31,7 +31,7 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a user did wrong is one line and exit code 2."""
     try:
         app(arguments, prog_name="fediac")
-    except (FediacError, ValueError) as error:
+    except (FediacError, ValueError, OSError, MemoryError) as error:
         message = " ".join(str(error).split())
         sys.stderr.write(f"error: {message}\n")
         sys.exit(2)

@@ -91,6 +91,8 @@ def rank_candidates(
 
 def default_thresholds(n_clients: int) -> list[int]:
     """Return the thresholds worth trying: up to a quarter of the clients, or four."""
+    if n_clients < 1:
+        raise ValueError(f"n_clients must be at least 1, got {n_clients}")
     top = max(-(-n_clients // 4), min(n_clients, 4))
     step = -(-top // _MAX_THRESHOLDS)
     return list(range(1, top + 1, step))

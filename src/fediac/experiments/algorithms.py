@@ -16,6 +16,7 @@ from fediac.compressors import (
     find,
 )
 from fediac.core.types import Indices
+from fediac.errors import ConfigError
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.shares import parse_share
 
@@ -52,6 +53,8 @@ def make_compressor(
         ConfigError: The name is unknown; the message names the nearest.
     """
     find(name)
+    if name not in _BEST:
+        raise ConfigError(f"{name} has no line with its settings in {__name__}")
     return _BEST[name](dim, n_clients, np.zeros(0, np.int64) if hot is None else hot)
 
 

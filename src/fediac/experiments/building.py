@@ -24,6 +24,7 @@ from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream
 from fediac.errors import ConfigError
+from fediac.experiments.algorithms import make_compressor
 from fediac.experiments.settings import RunSettings, TrainSettings
 from fediac.experiments.shares import parse_share
 from fediac.switch import Switch
@@ -245,9 +246,12 @@ def make_algorithm(
             return Libra(n, n_sent, entries, settings.libra.residual)
         case "fedavg":
             return FedAvg(n)
-        case _:
+        case "topk":
             n_sent = _count(settings.topk.sent, of=dim, name="topk.sent")
             return TopK(n, n_sent, settings.topk.residual)
+        case other:
+            # One without a table of settings has its best ones in `algorithms`.
+            return make_compressor(other, dim=dim, n_clients=n)
 
 
 def _make_fediac(

@@ -67,6 +67,7 @@ def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -
     temporary = path.with_suffix(".partial")
     on_host = {name: each.cpu().contiguous() for name, each in tensors.items()}
     save_file(on_host, temporary, metadata)
+    temporary.chmod(0o644)  # safetensors keeps files from everybody else
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(path)

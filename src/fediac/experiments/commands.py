@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from fediac.errors import ConfigError
 from fediac.experiments.compare import compare_algorithms, make_table
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import Record
-from fediac.experiments.run import run_experiment
+from fediac.experiments.run import CONFIG, run_experiment
 from fediac.experiments.settings import read_settings
 
 INTERRUPTED = 130
@@ -28,6 +29,8 @@ def run_command(
     """Run one configuration and show what came out."""
     settings = read_settings(config, overrides)
     folder = out or Path("runs") / config.stem
+    if resumes and not (folder / CONFIG).exists():
+        raise ConfigError(f"{folder}: holds no run to resume")
     try:
         with ProgressBars(is_quiet=as_json) as bars:
             summary = run_experiment(settings, folder, resumes=resumes, watcher=bars)

@@ -16,6 +16,7 @@ from scipy import stats
 from fediac.compressors import CATALOG, find
 from fediac.core.ledger import Destination, Direction, Ledger, Row
 from fediac.core.quantize import level_limit
+from fediac.errors import ConfigError
 from fediac.experiments.algorithms import PAPER_THRESHOLD
 from fediac.experiments.shares import parse_share
 from fediac.switch import Switch
@@ -51,6 +52,10 @@ class ExpectedRound:
 
     def __post_init__(self) -> None:
         find(self.algorithm)
+        if self.algorithm not in _FILL:
+            raise ConfigError(
+                f"algorithm {self.algorithm!r} has no expected traffic in {__name__}"
+            )
         for name in ("dim", "n_clients"):
             value = getattr(self, name)
             if value < 1:

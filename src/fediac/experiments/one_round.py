@@ -66,7 +66,8 @@ def run_one_round(*, dim: int, n_clients: int, seed: int, as_json: bool) -> None
     """
     console = Console(stderr=True)
     steps = n_clients + 1 + len(CATALOG)
-    with Progress(console=console, transient=True, disable=as_json) as progress:
+    is_quiet = as_json or not console.is_terminal
+    with Progress(console=console, transient=True, disable=is_quiet) as progress:
         task = progress.add_task("making updates", total=steps)
         updates = []
         for update in synthetic_updates(dim, n_clients, seed=seed):

@@ -157,7 +157,12 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
     builder = find_model(name)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        module = builder(shape, n_classes)
+        try:
+            module = builder(shape, n_classes)
+        except TypeError as error:
+            raise ConfigError(
+                f"model {name!r} must take (shape, n_classes): {error}"
+            ) from error
     if not isinstance(module, nn.Module):
         raise ConfigError(
             f"model {name!r} must return a torch.nn.Module, got {type(module).__name__}"

@@ -5,14 +5,26 @@ from typing import Any
 import pytest
 import torch
 
-from fediac.compressors import FedAvg, FediAC, Libra, OmniReduce, SwitchML, TopK
+from fediac.compressors import (
+    CATALOG,
+    FedAvg,
+    FediAC,
+    Libra,
+    OmniReduce,
+    SwitchML,
+    TopK,
+)
+from fediac.compressors.catalog import Entry
 from fediac.errors import ConfigError
+from fediac.experiments import algorithms
 from fediac.experiments.building import (
     Experiment,
     build_experiment,
     choose_device,
     find_hot,
+    make_algorithm,
 )
+from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses
 from tests.tiny import make_settings
@@ -185,3 +197,15 @@ def test_the_seed_decides_weights_and_shares(build: Any) -> None:
     assert not torch.equal(weights, other.federation.model.parameters)
     assert first.partition.sha256 == again.partition.sha256
     assert first.partition.sha256 != other.partition.sha256
+
+
+def test_an_algorithm_without_settings_of_its_own_is_not_taken_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(CATALOG, "mine", Entry(SwitchML, "mine"))
+    settings = RunSettings(algorithm="mine")
+    message = "mine has no line with its settings in fediac.experiments.algorithms"
+    with refuses(message, ConfigError):
+        make_algorithm(settings, 100, 4)
+    monkeypatch.setitem(algorithms._BEST, "mine", lambda _d, n, _h: SwitchML(n, bits=9))
+    assert make_algorithm(settings, 100, 4) == SwitchML(4, bits=9)

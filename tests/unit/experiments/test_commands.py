@@ -155,3 +155,12 @@ def test_ctrl_c_says_how_to_go_on_and_that_works(
     start(config.parent / "whole")
     inside = "fediac" if command == "compare" else ""
     assert read_lines(out / inside) == read_lines(config.parent / "whole" / inside)
+
+
+def test_resuming_where_no_run_is_starts_none(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("seed = 1\n")
+    folder = tmp_path / "nothere"
+    with refuses(f"{folder}: holds no run to resume", ConfigError):
+        run_command(config, out=folder, overrides=[], resumes=True, as_json=True)
+    assert not folder.exists()

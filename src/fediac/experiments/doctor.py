@@ -36,7 +36,7 @@ def _native() -> Finding:
         "native kernels",
         isa is not None,
         found,
-        "rounds 10 to 100 times faster on a CPU",
+        "faster rounds on a CPU; fediac bench shows by how much",
     )
 
 
@@ -56,7 +56,7 @@ def _cuda() -> Finding:
 
         is_there = torch.cuda.is_available()
         name = torch.cuda.get_device_name() if is_there else "none found"
-    return Finding("CUDA", is_there, name, "ResNet-18 rounds in seconds, not hours")
+    return Finding("CUDA", is_there, name, "training and aggregation on the GPU")
 
 
 def _chromium() -> Finding:

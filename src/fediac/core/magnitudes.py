@@ -29,7 +29,7 @@ def pattern_counts(values: Update) -> Array:
     holds zeros and what is below 2**-133, and bins from 32,640 on what is not finite.
     float64 entries are first rounded to float32.
     """
-    kernels = native.kernels_for(values)
+    kernels = native.host_kernels_for(values)
     if kernels is not None:
         return kernels.pattern_counts(values)
     xp = array_namespace(values)
@@ -49,7 +49,7 @@ def largest(values: Update, n_largest: int) -> Packed:
     dim = values.shape[0]
     if not 1 <= n_largest <= dim:
         raise ValueError(f"n_largest must be in 1..{dim} (dim), got {n_largest}")
-    kernels = native.kernels_for(values)
+    kernels = native.host_kernels_for(values)
     if kernels is not None:
         return kernels.largest(values, n_largest)
     xp = array_namespace(values)

@@ -1,4 +1,4 @@
-"""The hot functions of core and switch again, in plain C.
+"""The hot functions of core and switch again, in plain C; on CUDA tensors in Triton.
 
 Core asks `kernels_for` before every long loop and runs in NumPy or PyTorch when it gets
 None. The kernels give the same bits as core, so nobody can tell but by the time.
@@ -7,13 +7,22 @@ Environment: FEDIAC_NATIVE=0 turns the kernels off, FEDIAC_ISA (baseline, avx2, 
 caps the instruction set, FEDIAC_THREADS sets the number of threads.
 """
 
-from fediac.native.dispatch import disabled, isa, kernels_for, kernels_for_lanes
+from fediac.native.device import DeviceKernels
+from fediac.native.dispatch import (
+    disabled,
+    host_kernels_for,
+    isa,
+    kernels_for,
+    kernels_for_lanes,
+)
 from fediac.native.kernels import Kernels
 from fediac.native.threads import n_threads, set_threads, single_thread
 
 __all__ = [
+    "DeviceKernels",
     "Kernels",
     "disabled",
+    "host_kernels_for",
     "isa",
     "kernels_for",
     "kernels_for_lanes",

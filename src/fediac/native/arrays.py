@@ -30,6 +30,25 @@ def all_fit(arrays: tuple[Array, ...]) -> bool:
     return all(is_torch_array(array) and _tensor_fits(array) for array in present)
 
 
+def all_fit_on_device(arrays: tuple[Array, ...]) -> bool:
+    """Return whether Triton can take all of ``arrays``: the same, as CUDA tensors."""
+    present = [array for array in arrays if array is not None]
+    return bool(present) and all(
+        is_torch_array(array) and _tensor_fits(array, "cuda") for array in present
+    )
+
+
+def lanes_fit_on_device(lanes: Array) -> bool:
+    """Return whether Triton can pack ``lanes``: a CUDA tensor of int64."""
+    return bool(
+        is_torch_array(lanes)
+        and lanes.device.type == "cuda"
+        and lanes.dtype == array_namespace(lanes).int64
+        and lanes.ndim == 1
+        and lanes.is_contiguous()
+    )
+
+
 def lanes_fit(lanes: Array) -> bool:
     """Return whether C can pack ``lanes``: a NumPy array of int64 or int32."""
     return _fits(lanes, _LANE_DTYPES)
@@ -46,10 +65,10 @@ def _fits(array: Array, dtypes: tuple[Any, ...]) -> bool:
     )
 
 
-def _tensor_fits(tensor: Array) -> bool:
+def _tensor_fits(tensor: Array, kind: str = "cpu") -> bool:
     xp = array_namespace(tensor)
     return bool(
-        tensor.device.type == "cpu"
+        tensor.device.type == kind
         and tensor.dtype in (xp.float32, xp.uint8)
         and tensor.layout == xp.strided
         and tensor.ndim == 1

@@ -1,11 +1,19 @@
 """Choosing between the kernels and core, array by array."""
 
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fediac.native import library
-from fediac.native.arrays import Array, all_fit, lanes_fit
+from fediac.native.arrays import (
+    Array,
+    all_fit,
+    all_fit_on_device,
+    lanes_fit,
+    lanes_fit_on_device,
+)
+from fediac.native.device import DeviceKernels
 from fediac.native.kernels import Kernels
 
 
@@ -16,6 +24,7 @@ class _Switch:
         self._lock = threading.Lock()
         self._n_disabled = 0
         self._kernels: Kernels | None = None
+        self._on_device: DeviceKernels | None = None
 
     def kernels(self) -> Kernels | None:
         if self._n_disabled:
@@ -23,6 +32,13 @@ class _Switch:
         if self._kernels is None:
             self._kernels = _load()
         return self._kernels
+
+    def kernels_on_device(self) -> DeviceKernels | None:
+        if self._n_disabled or not library.is_wanted():
+            return None
+        if self._on_device is None:
+            self._on_device = _load_on_device()
+        return self._on_device
 
     def count(self, step: int) -> None:
         with self._lock:
@@ -40,21 +56,38 @@ def _load() -> Kernels | None:
         return None
 
 
+def _load_on_device() -> DeviceKernels | None:
+    """Return the Triton kernels; PyTorch's CUDA builds come with Triton on Linux."""
+    try:
+        return DeviceKernels(importlib.import_module("fediac.native.device_kernels"))
+    except ImportError:
+        return None
+
+
 _switch = _Switch()
 
 
-def kernels_for(*arrays: Array | None) -> Kernels | None:
+def kernels_for(*arrays: Array | None) -> Kernels | DeviceKernels | None:
     """Return the compiled kernels when they can work on ``arrays``, else None.
 
-    They can on NumPy arrays and CPU tensors of float32 (values) or uint8 (packed
-    bits) that are one-dimensional and contiguous. The first call warns when the
-    library was not built.
+    They can on NumPy arrays, CPU tensors and, with Triton, CUDA tensors of float32
+    (values) or uint8 (packed bits) that are one-dimensional and contiguous. The first
+    call warns when the library was not built.
     """
+    if all_fit_on_device(arrays):
+        return _switch.kernels_on_device()
+    return host_kernels_for(*arrays)
+
+
+def host_kernels_for(*arrays: Array | None) -> Kernels | None:
+    """Return the C kernels when they can work on ``arrays``, else None."""
     return _switch.kernels() if all_fit(arrays) else None
 
 
-def kernels_for_lanes(lanes: Array) -> Kernels | None:
+def kernels_for_lanes(lanes: Array) -> Kernels | DeviceKernels | None:
     """Return the compiled kernels when they can pack ``lanes``, else None."""
+    if lanes_fit_on_device(lanes):
+        return _switch.kernels_on_device()
     return _switch.kernels() if lanes_fit(lanes) else None
 
 

@@ -73,6 +73,11 @@ def isa_cap() -> str:
     return cap
 
 
+def is_wanted() -> bool:
+    """Return whether FEDIAC_NATIVE allows kernels."""
+    return os.environ.get("FEDIAC_NATIVE") != "0"
+
+
 class _Loader:
     """Loads the library once, and warns once if that cannot be done."""
 
@@ -95,7 +100,7 @@ class _Loader:
 
     def _load(self) -> str | None:
         """Load the library if it is wanted; return why that failed, if it did."""
-        if os.environ.get("FEDIAC_NATIVE") == "0":
+        if not is_wanted():
             return None
         path = find()
         if path is None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.native import library
-from fediac.native.dispatch import kernels_for
+from fediac.native.dispatch import host_kernels_for
 from fediac.native.library import Signatures, declare
 
 N_DRAWS = 256
@@ -234,7 +234,7 @@ def address_of(structures: ctypes.Array[Any]) -> int:
 
 def queue_kernels() -> QueueKernels | None:
     """Return the compiled simulator, None where there are no kernels or none wanted."""
-    loaded = library.load() if kernels_for(_PROBE) is not None else None
+    loaded = library.load() if host_kernels_for(_PROBE) is not None else None
     if loaded is None:
         return None
     try:

@@ -179,7 +179,7 @@ class Switch:
             packets: One row of bytes a packet.
             lengths: How many bytes of each row are the packet.
         """
-        kernels = native.kernels_for(self._registers)
+        kernels = native.host_kernels_for(self._registers)
         if kernels is not None:
             return Answers(
                 *kernels.process_packets(

@@ -13,7 +13,7 @@ FLOATS = np.ones(16, np.float32)
 
 
 def kernels() -> Kernels:
-    found = native.kernels_for(FLOATS)
+    found = native.host_kernels_for(FLOATS)
     assert found is not None
     return found
 
@@ -30,8 +30,8 @@ def kernels() -> Kernels:
     ],
 )
 def test_kernels_take_float32_and_bytes(array: object) -> None:
-    assert native.kernels_for(array) is not None
-    assert native.kernels_for(array, None, array) is not None
+    assert native.host_kernels_for(array) is not None
+    assert native.host_kernels_for(array, None, array) is not None
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def test_kernels_take_float32_and_bytes(array: object) -> None:
     ],
 )
 def test_everything_else_is_left_to_core(array: object) -> None:
-    assert native.kernels_for(array) is None
-    assert native.kernels_for(FLOATS, array) is None
+    assert native.host_kernels_for(array) is None
+    assert native.host_kernels_for(FLOATS, array) is None
 
 
 def test_kernels_do_not_mix_kinds() -> None:
-    assert native.kernels_for(FLOATS, torch.ones(16)) is None
-    assert native.kernels_for(torch.ones(16), FLOATS) is None
-    assert native.kernels_for() is None
-    assert native.kernels_for(None) is None
+    assert native.host_kernels_for(FLOATS, torch.ones(16)) is None
+    assert native.host_kernels_for(torch.ones(16), FLOATS) is None
+    assert native.host_kernels_for() is None
+    assert native.host_kernels_for(None) is None
 
 
 def test_lanes_are_packed_from_integers_of_numpy() -> None:

@@ -15,7 +15,7 @@ class RawStream:
 
 
 def kernels() -> Kernels:
-    found = native.kernels_for(np.zeros(1, np.float32))
+    found = native.host_kernels_for(np.zeros(1, np.float32))
     assert found is not None
     return found
 

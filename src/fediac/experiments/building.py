@@ -36,7 +36,7 @@ from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import Partition, make_partition
 
-_CUDA_AT_ONCE = 6
+_CUDA_AT_ONCE = 8
 _HOT_ROUNDS_FROM = 1 << 31
 """Round numbers of the training that finds libra's hot entries: no real round's."""
 

@@ -1,0 +1,45 @@
+"""Runs on a GPU repeat themselves, and go on after a kill to the same bits.
+
+Skipped by name on machines without CUDA; CI has none.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fediac.experiments.run import run_experiment
+from tests.integration.test_run import KillAt, KilledError, outcome, settings_of
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="no CUDA device on this machine"
+)
+
+ALGORITHMS = ("fediac", "libra", "fedavg")
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> None:
+    settings = settings_of(tmp_path, name, train={"device": "cuda", "at_once": 2})
+    run_experiment(settings, tmp_path / "whole", resumes=False)
+    expected = outcome(tmp_path / "whole")
+    # Three clients and the round itself make four events a round.
+    for n_events in (2, 4, 7):
+        folder = tmp_path / f"killed after {n_events}"
+        with pytest.raises(KilledError):
+            run_experiment(settings, folder, resumes=False, watcher=KillAt(n_events))
+        run_experiment(settings, folder, resumes=True)
+        assert outcome(folder) == expected
+
+
+@pytest.mark.parametrize("n_at_once", [1, 3])
+def test_bits_do_not_depend_on_the_number_of_streams(
+    tmp_path: Path, n_at_once: int
+) -> None:
+    alone = settings_of(tmp_path, train={"device": "cuda", "at_once": 2})
+    together = settings_of(tmp_path, train={"device": "cuda", "at_once": n_at_once})
+    for settings, name in ((alone, "alone"), (together, "together")):
+        run_experiment(settings, tmp_path / name, resumes=False)
+    first, second = outcome(tmp_path / "alone"), outcome(tmp_path / "together")
+    assert first["model"] == second["model"]
+    assert first["lines"] == second["lines"]

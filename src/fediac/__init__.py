@@ -2,22 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fediac.compressors import (
-    FedAvg,
-    FediAC,
-    Libra,
-    OmniReduce,
-    State,
-    SwitchML,
-    TopK,
-    choose_hot,
-)
-from fediac.core.ledger import PAYLOAD, Ledger
-from fediac.switch import Switch
-from fediac.transports import WIRE, Aggregate, aggregate
-
 if TYPE_CHECKING:
+    from fediac.compressors import (
+        FedAvg,
+        FediAC,
+        Libra,
+        OmniReduce,
+        State,
+        SwitchML,
+        TopK,
+        choose_hot,
+    )
+    from fediac.core.ledger import PAYLOAD, Ledger
+    from fediac.switch import Switch
     from fediac.training.experiment import Experiment
+    from fediac.transports.aggregate import Aggregate, aggregate
+    from fediac.transports.views import WIRE
 
 __all__ = [
     "PAYLOAD",
@@ -37,11 +37,37 @@ __all__ = [
     "choose_hot",
 ]
 
+_MODULES = {
+    "fediac.core.ledger": ("PAYLOAD", "Ledger"),
+    "fediac.compressors": (
+        "FedAvg",
+        "FediAC",
+        "Libra",
+        "OmniReduce",
+        "State",
+        "SwitchML",
+        "TopK",
+        "choose_hot",
+    ),
+    "fediac.switch": ("Switch",),
+    "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
+    "fediac.training.experiment": ("Experiment",),
+}
+"""Where each public name comes from. Only `Experiment` needs PyTorch."""
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
-    """Import what needs PyTorch when somebody asks for it."""
-    if name == "Experiment":
-        from fediac.training.experiment import Experiment
+    """Import a public name when somebody asks for it: the command line starts fast."""
+    for module, names in _MODULES.items():
+        if name in names:
+            from importlib import import_module
 
-        return Experiment
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what `__getattr__` finds, too."""
+    return sorted([*globals(), *__all__])

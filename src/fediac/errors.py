@@ -1,5 +1,8 @@
 """Every error of this package that is not a plain ``ValueError``."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class FediacError(Exception):
     """Base of all errors defined by this package."""
@@ -31,3 +34,17 @@ class RemoteProtocolError(FediacError):
 
 class TraceError(FediacError, ValueError):
     """A trace of rates cannot be used: damaged, decreasing, negative or silent."""
+
+
+def hint_name(name: str, known: Iterable[str]) -> str:
+    """Return how an error about an unknown name goes on: the nearest one, or all."""
+    names = [str(each) for each in known]  # an enum's values, not its members
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are {', '.join(names)}" if names else "; there are none"
+
+
+def say_reason(error: OSError) -> str:
+    """Return why a file could not be used, in the operating system's words."""
+    return (error.strerror or str(error)).lower()

@@ -58,8 +58,8 @@ def test_notes_are_told_on_standard_error(fediac: Command, tmp_path: Path) -> No
     result = fediac("report", folder, "-o", tmp_path / "r.html")
     assert result.code == 0
     assert result.err.splitlines()[1] == (
-        "note: libra: no summary.json: it is still running or was interrupted; shown "
-        "are the 3 rounds it finished."
+        "note: libra: no summary.json: it is still running or was interrupted; what "
+        "it finished is shown: 3 rounds."
     )
 
 

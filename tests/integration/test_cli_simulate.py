@@ -1,5 +1,6 @@
 """simulate and motivation as a user runs them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -113,32 +114,51 @@ class TestSimulate:
 
     def test_a_picture_is_drawn(self, fediac: Command, tmp_path: Path) -> None:
         path = tmp_path / "round.png"
-        assert fediac("simulate", *SMALL, "--plot", path).code == 0
+        result = fediac("simulate", *SMALL, "--plot", path, "--json")
+        assert (result.code, result.err) == (0, f"wrote {path}\n")
+        assert json.loads(result.out)["algorithm"] == "fediac"
         assert path.read_bytes()[:4] == PNG
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--clients=0"], "n_clients must be at least 1, got 0"),
-            (["--dim=0"], "dim must be at least 1, got 0"),
-            (["--rates=-3"], "rates must be finite and at least 0, got -3"),
-            (["--rates=nan"], "rates must be finite and at least 0, got nan"),
-            (["--rates=0"], "rates must not all be 0: nothing would ever be sent"),
+            (["--clients=0"], "--clients must be at least 1, got 0"),
+            (["--clients=1025"], "--clients must be in 1..1024, got 1025"),
+            (["--clients=few"], "--clients must be a whole number, got 'few'"),
+            (["--seed=-1"], "--seed must be at least 0, got -1"),
+            (["--dim=0"], "--dim must be at least 1, got 0"),
+            (["--rates=-3"], "--rates must be finite and at least 0, got -3"),
+            (["--rates=nan"], "--rates must be finite and at least 0, got nan"),
+            (["--rates=0"], "--rates must not all be 0: nothing would ever be sent"),
+            (["--switch=0"], "--switch must be above 0 packets a second, got 0"),
             (
-                ["--switch=0"],
-                "switch rate must be finite and above 0, got 0.0 packets/s",
+                ["--switch=quick"],
+                "--switch must be fast, slow or packets a second, got 'quick'",
             ),
-            (["--compute=-1"], "compute_s must be finite and at least 0, got -1.0"),
-            (["--compute=nan"], "compute_s must be finite and at least 0, got nan"),
-            (["--rounds=0"], "rounds must be at least 1, got 0"),
-            (["--chosen=0"], "chosen must be in 1..20000 (dim), got 0"),
+            (["--compute=-1"], "--compute must be finite and at least 0, got -1.0"),
+            (["--compute=nan"], "--compute must be finite and at least 0, got nan"),
+            (["--rounds=0"], "--rounds must be at least 1, got 0"),
+            (["--chosen=0"], "--chosen must be in 1..20000 (--dim), got 0"),
             (
                 ["--algorithm=fediak"],
                 "unknown algorithm 'fediak'; did you mean 'fediac'?",
             ),
             (
+                ["--algorithm=libra", "--bits=8"],
+                "--bits does not apply to libra, only to fediac, switchml",
+            ),
+            (
+                ["--algorithm=switchml", "--chosen=5%"],
+                "--chosen does not apply to switchml, only to fediac, omnireduce, "
+                "libra, topk",
+            ),
+            (
+                ["--algorithm=topk", "--threshold=3"],
+                "--threshold does not apply to topk, only to fediac",
+            ),
+            (
                 ["--memory=10"],
-                "register_bytes must be at least 3200 for two packets of 1500 bytes "
+                "--memory must be at least 3200 for two packets of 1500 bytes "
                 "from 3 clients, got 10",
             ),
             (
@@ -174,14 +194,22 @@ class TestMotivation:
     def test_a_picture_is_drawn(self, fediac: Command, tmp_path: Path) -> None:
         path = tmp_path / "sizes.svg"
         result = fediac("motivation", "--sizes=1000,20000", "--plot", path)
-        assert result.code == 0
+        assert (result.code, result.err) == (0, f"wrote {path}\n")
         assert "20,000" in result.out
         assert path.read_text().lstrip().startswith("<?xml")
+
+    def test_more_clients_than_a_switch_can_tell_apart_are_refused_at_once(
+        self, fediac: Command
+    ) -> None:
+        result = fediac("motivation", "--clients=1025")
+        assert result == Result(
+            2, "", "error: --clients must be in 1..1024, got 1025\n"
+        )
 
     def test_a_size_that_is_no_number_is_refused(self, fediac: Command) -> None:
         result = fediac("motivation", "--sizes=1e5,big")
         assert result == Result(
-            2, "", "error: sizes must be a whole number, got 'big'\n"
+            2, "", "error: --sizes must be a whole number, got 'big'\n"
         )
 
 

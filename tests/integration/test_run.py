@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from fediac.experiments import checkpoint as checkpoints
 from fediac.experiments import records, run
-from fediac.experiments.checkpoint import FILE_NAME
+from fediac.experiments.records import CHECKPOINT
 from fediac.experiments.run import MODEL, Unwatched, run_experiment
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
@@ -74,7 +74,9 @@ def _few_registers(monkeypatch: pytest.MonkeyPatch) -> None:
 def settings_of(
     tmp_path: Path, name: str = "fediac", n_rounds: int = N_ROUNDS, **changes: Any
 ) -> RunSettings:
-    table = CASES[name] | {"stop": {"rounds": n_rounds}} | changes
+    # Deaths are planned for certain rounds, so checkpoints must not depend on a clock.
+    table = {"save": {"checkpoint_every": 1}} | CASES[name] | changes
+    table["stop"] = {"rounds": n_rounds} | changes.get("stop", {})
     # One client at a time: its watcher's events then come in order.
     table["train"] = {"at_once": 1} | table.get("train", {})
     return make_settings(tmp_path / "data", **table)
@@ -82,7 +84,7 @@ def settings_of(
 
 def outcome(folder: Path) -> dict[str, Any]:
     """Everything a run leaves that must not depend on how often it was killed."""
-    with safe_open(folder / FILE_NAME, framework="pt") as file:
+    with safe_open(folder / CHECKPOINT, framework="pt") as file:
         facts = file.metadata()["fediac"]
         tensors = {
             name: file.get_tensor(name).numpy().tobytes()
@@ -233,7 +235,7 @@ def test_settings_that_are_half_written_do_not_stop_a_run(
 def test_without_its_checkpoint_a_run_starts_again(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     expected = run_whole(settings, tmp_path / "run")
-    (tmp_path / "run" / FILE_NAME).unlink()
+    (tmp_path / "run" / CHECKPOINT).unlink()
     assert resume(settings, tmp_path / "run") == expected
 
 

@@ -1,6 +1,20 @@
 """The ``fediac`` command: argument parsing only; `experiments` does the work."""
 
-from fediac.cli import network, rounds, runs, theory
-from fediac.cli.app import run_app as main
+import sys
+from collections.abc import Sequence
 
-__all__ = ["main", "network", "rounds", "runs", "theory"]
+__all__ = ["main"]
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; Ctrl-C is one line at any moment, imports included."""
+    try:
+        from fediac.cli.entry import run_app
+
+        run_app(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        sys.exit(INTERRUPTED)

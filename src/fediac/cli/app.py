@@ -1,18 +1,43 @@
-"""The application that every command adds itself to, and the way out of it."""
+"""The application that every command adds itself to.
 
-import sys
-from collections.abc import Sequence
-from typing import Annotated
+Commands import what they need when they run: asking for help takes no NumPy.
+"""
+
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from fediac.errors import FediacError
+_ORDER = (
+    "demo",
+    "run",
+    "compare",
+    "report",
+    "paper",
+    "simulate",
+    "motivation",
+    "round",
+    "theory",
+    "tune",
+    "bench",
+    "list",
+    "doctor",
+)
+
+
+class _Ordered(TyperGroup):
+    """Commands in the order in which people meet them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of typer's own
+        names = super().list_commands(ctx)
+        places = {name: place for place, name in enumerate(_ORDER)}
+        return sorted(names, key=lambda name: places.get(name, len(_ORDER)))
+
 
 app = typer.Typer(
     name="fediac",
-    help="In-network federated learning with voting-based consensus compression.",
+    cls=_Ordered,
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -22,16 +47,35 @@ AsJson = Annotated[
 ]
 
 
-@app.callback()
-def _fediac() -> None:
-    """In-network federated learning with voting-based consensus compression."""
+def _show_version(*, is_asked: bool) -> None:
+    if is_asked:
+        from fediac.experiments.output import own_version
+
+        typer.echo(f"fediac {own_version()}")
+        raise typer.Exit
 
 
-def run_app(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what a user did wrong is one line and exit code 2."""
-    try:
-        app(arguments, prog_name="fediac")
-    except (FediacError, ValueError, OSError, MemoryError) as error:
-        message = " ".join(str(error).split())
-        sys.stderr.write(f"error: {message}\n")
-        sys.exit(2)
+@app.callback(invoke_without_command=True)
+def _fediac(
+    context: typer.Context,
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback does it
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=lambda is_asked: _show_version(is_asked=is_asked),
+        ),
+    ] = False,
+) -> None:
+    """In-network federated learning with voting-based consensus compression.
+
+    \b
+    Start with
+      fediac demo                     trains with every algorithm, writes a page
+      fediac run CONFIG.toml          trains one as a file says
+      fediac COMMAND --help           explains every number
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -6,14 +6,12 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.experiments.expected import PAPER_BITS, ExpectedRound
-from fediac.experiments.motivation import run_motivation
-from fediac.experiments.networks import NetworkSetting, parse_memory
-from fediac.experiments.shares import parse_count, parse_share
-from fediac.experiments.simulate import run_simulate
-from fediac.experiments.synthetic import RESNET18_DIM
+from fediac.cli.options import RESNET18, named_options
+from fediac.experiments.shares import parse_count, parse_number, parse_share
 
-_Clients = Annotated[int, typer.Option(help="Clients in a round.")]
+_Clients = Annotated[
+    str, typer.Option(metavar="N", help="Clients in a round, at most 1024.")
+]
 _Switch = Annotated[
     str,
     typer.Option(
@@ -29,8 +27,10 @@ _RatesOption = Annotated[
         "Give the option again for more files.",
     ),
 ]
-_Compute = Annotated[float, typer.Option(help="Seconds of local training.")]
-_Seed = Annotated[int, typer.Option(min=0, help="Of traces, links and servers.")]
+_Compute = Annotated[
+    str, typer.Option(metavar="SECONDS", help="Local training of every client.")
+]
+_Seed = Annotated[str, typer.Option(metavar="N", help="Of traces, links and servers.")]
 _Plot = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),
@@ -45,8 +45,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     ] = "fediac",
     dim: Annotated[
         str, typer.Option(metavar="COUNT", help="Entries in an update.")
-    ] = str(RESNET18_DIM),
-    clients: _Clients = 20,
+    ] = RESNET18,
+    clients: _Clients = "20",
     chosen: Annotated[
         str | None,
         typer.Option(
@@ -56,8 +56,11 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     bits: Annotated[
-        int, typer.Option(help="Width of a level: fediac, switchml.")
-    ] = PAPER_BITS,
+        str | None,
+        typer.Option(
+            metavar="N", help="Width of a level: fediac, switchml.  [default: 12]"
+        ),
+    ] = None,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -75,9 +78,11 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             help="Of the switch's registers: a number, or unbounded (as in the paper).",
         ),
     ] = "unbounded",
-    compute: _Compute = 2.0,
-    rounds: Annotated[int, typer.Option(help="Rounds, one after another.")] = 1,
-    seed: _Seed = 1,
+    compute: _Compute = "2",
+    rounds: Annotated[
+        str, typer.Option(metavar="N", help="Rounds, one after another.")
+    ] = "1",
+    seed: _Seed = "1",
     plot: _Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -104,34 +109,55 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
       fediac simulate --algorithm libra --rounds 10 --plot round.png
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    n_entries = parse_count(dim, name="dim")
-    setting = ExpectedRound(
-        algorithm=algorithm,
-        dim=n_entries,
-        n_clients=clients,
-        n_chosen=(
-            None if chosen is None else parse_share(chosen, of=n_entries, name="chosen")
-        ),
-        bits=bits,
-        threshold=(
-            None
-            if threshold is None
-            else parse_share(threshold, of=clients, name="threshold")
-        ),
-    )
-    network = NetworkSetting(switch, tuple(rates), parse_memory(memory), compute)
-    run_simulate(
-        setting, network, n_rounds=rounds, seed=seed, plot=plot, as_json=as_json
-    )
+    from fediac.experiments.expected import PAPER_BITS, ExpectedRound
+    from fediac.experiments.networks import NetworkSetting, parse_memory
+    from fediac.experiments.simulate import refuse_unused, run_simulate
+
+    with named_options(
+        *("dim", "chosen", "bits", "threshold", "switch", "rates", "rounds"),
+        n_clients="clients",
+        compute_s="compute",
+        register_bytes="memory",
+    ):
+        given = {"chosen": chosen, "bits": bits, "threshold": threshold}
+        refuse_unused(algorithm, [name for name in given if given[name] is not None])
+        n_entries = parse_count(dim, name="dim", at_least=1)
+        n_clients = parse_count(clients, name="n_clients", at_least=1)
+        setting = ExpectedRound(
+            algorithm=algorithm,
+            dim=n_entries,
+            n_clients=n_clients,
+            n_chosen=_share(chosen, of=n_entries, name="chosen"),
+            bits=PAPER_BITS if bits is None else parse_count(bits, name="bits"),
+            threshold=_share(threshold, of=n_clients, name="threshold"),
+        )
+        network = NetworkSetting(
+            switch,
+            tuple(rates),
+            parse_memory(memory, name="--memory"),
+            parse_number(compute, name="compute_s"),
+        )
+        run_simulate(
+            setting,
+            network,
+            n_rounds=parse_count(rounds, name="rounds", at_least=1),
+            seed=parse_count(seed, name="--seed"),
+            plot=plot,
+            as_json=as_json,
+        )
+
+
+def _share(text: str | None, *, of: int, name: str) -> int | None:
+    return None if text is None else parse_share(text, of=of, name=name)
 
 
 @app.command("motivation")
 def _motivation(  # noqa: PLR0913 - one parameter for each option
     *,
-    clients: _Clients = 20,
+    clients: _Clients = "20",
     switch: _Switch = "fast",
     rates: _RatesOption = ["paper"],  # noqa: B006 - typer copies it
-    compute: _Compute = 2.0,
+    compute: _Compute = "2",
     sizes: Annotated[
         str | None,
         typer.Option(
@@ -139,11 +165,11 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
             help="Entries of the models: 1e5,1e7,1e9.  [default: 1e5 to 1e9]",
         ),
     ] = None,
-    seed: _Seed = 1,
+    seed: _Seed = "1",
     plot: _Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time a round of every algorithm for models from 10^5 to 10^9 parameters.
+    """Time a round of every algorithm, for models up to 10^9 entries.
 
     Every packet is simulated, so the largest models take a few seconds each. Settings
     are the paper's best for each algorithm, at 12 bits.
@@ -153,11 +179,22 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
       fediac motivation --plot motivation.png
       fediac motivation --sizes 1e6,1e8 --switch slow --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    network = NetworkSetting(switch, tuple(rates), None, compute)
-    options: dict[str, list[int]] = {}
-    if sizes is not None:
-        parts = sizes.split(",")
-        options["sizes"] = [parse_count(part, name="sizes") for part in parts]
-    run_motivation(
-        network, n_clients=clients, seed=seed, plot=plot, as_json=as_json, **options
-    )
+    from fediac.experiments.motivation import SIZES, run_motivation
+    from fediac.experiments.networks import NetworkSetting
+
+    with named_options("switch", "rates", n_clients="clients", compute_s="compute"):
+        dims = list(SIZES)
+        if sizes is not None:
+            dims = [
+                parse_count(each, name="--sizes", at_least=1)
+                for each in sizes.split(",")
+            ]
+        compute_s = parse_number(compute, name="compute_s")
+        run_motivation(
+            NetworkSetting(switch, tuple(rates), None, compute_s),
+            n_clients=parse_count(clients, name="n_clients", at_least=1),
+            seed=parse_count(seed, name="--seed"),
+            plot=plot,
+            as_json=as_json,
+            sizes=dims,
+        )

@@ -5,18 +5,40 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.experiments.algorithms import list_algorithms
-from fediac.experiments.bench import run_bench
-from fediac.experiments.doctor import run_doctor
-from fediac.experiments.one_round import run_one_round
+from fediac.cli.options import RESNET18, named_options
+from fediac.errors import ConfigError
 from fediac.experiments.shares import parse_count
-from fediac.experiments.synthetic import RESNET18_DIM
 
 
 @app.command("list")
-def _list(*, as_json: AsJson = False) -> None:
-    """Name the algorithms, with one line each."""
-    list_algorithms(as_json=as_json)
+def _list(
+    *,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="[WHAT]",
+            help="algorithms, or settings: every key of a run's TOML file.",
+        ),
+    ] = "algorithms",
+    as_json: AsJson = False,
+) -> None:
+    """List the algorithms, or all settings of a run.
+
+    \b
+    Examples:
+      fediac list
+      fediac list settings
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    if what == "algorithms":
+        from fediac.experiments.algorithms import list_algorithms
+
+        list_algorithms(as_json=as_json)
+    elif what == "settings":
+        from fediac.experiments.describe import list_settings
+
+        list_settings(as_json=as_json)
+    else:
+        raise ConfigError(f"WHAT must be algorithms or settings, got {what!r}")
 
 
 @app.command("round")
@@ -24,12 +46,16 @@ def _round(
     *,
     dim: Annotated[
         str, typer.Option(metavar="COUNT", help="Entries in an update.")
-    ] = str(RESNET18_DIM),
-    clients: Annotated[int, typer.Option(min=1, help="Clients in the round.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of updates and algorithms.")] = 1,
+    ] = RESNET18,
+    clients: Annotated[
+        str, typer.Option(metavar="N", help="Clients in the round, at most 1024.")
+    ] = "20",
+    seed: Annotated[
+        str, typer.Option(metavar="N", help="Of updates and algorithms.")
+    ] = "1",
     as_json: AsJson = False,
 ) -> None:
-    """Aggregate made-up updates with every algorithm, through one switch.
+    """Aggregate made-up updates with every algorithm, on one switch.
 
     The updates have power-law magnitudes like those of ResNet-18; clients agree on
     most of the large entries. The table shows what each algorithm sends, what it asks
@@ -48,9 +74,15 @@ def _round(
       fediac round
       fediac round --dim 1e6 --clients 50
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    run_one_round(
-        dim=parse_count(dim, name="dim"), n_clients=clients, seed=seed, as_json=as_json
-    )
+    from fediac.experiments.one_round import run_one_round
+
+    with named_options("dim", n_clients="clients"):
+        run_one_round(
+            dim=parse_count(dim, name="dim", at_least=1),
+            n_clients=parse_count(clients, name="n_clients", at_least=1),
+            seed=parse_count(seed, name="--seed"),
+            as_json=as_json,
+        )
 
 
 @app.command("bench")
@@ -58,18 +90,22 @@ def _bench(
     *,
     dim: Annotated[
         str, typer.Option(metavar="COUNT", help="Entries in the vector.")
-    ] = str(RESNET18_DIM),
+    ] = RESNET18,
     as_json: AsJson = False,
 ) -> None:
-    """Measure every kernel against a memcpy of the same vector, in one run.
+    """Measure every kernel against a memcpy of the same vector.
 
     Times differ between machines and between runs; the ratio to a memcpy much less.
     Caches are flushed before each repeat, since a real round finds them cold.
     """
-    run_bench(dim=parse_count(dim, name="dim"), as_json=as_json)
+    from fediac.experiments.bench import run_bench
+
+    run_bench(dim=parse_count(dim, name="--dim", at_least=1), as_json=as_json)
 
 
 @app.command("doctor")
 def _doctor(*, as_json: AsJson = False) -> None:
-    """Say what this machine has, and what each missing piece would bring."""
+    """Say what this machine has, and what a missing piece would bring."""
+    from fediac.experiments.doctor import run_doctor
+
     run_doctor(as_json=as_json)

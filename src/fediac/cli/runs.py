@@ -1,8 +1,4 @@
-"""run, compare, demo and report: training from settings to a page to look at.
-
-Training needs PyTorch, which takes a second to import, so its modules are imported by
-the commands that train.
-"""
+"""run, compare, demo and report: training from settings to a page to look at."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.compressors import CATALOG
-from fediac.errors import ConfigError
-from fediac.experiments.report import Format, write_report
+from fediac.experiments.shares import parse_count
 
 _Config = Annotated[
     Path,
@@ -32,13 +26,16 @@ _Resume = Annotated[
 ]
 
 
-def _require_torch() -> None:
-    try:
-        import torch  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise ConfigError(
-            "training needs PyTorch: pip install 'fediac[train]'"
-        ) from error
+_Tensorboard = Annotated[
+    bool,
+    typer.Option(
+        "--tensorboard", help="Also write TensorBoard logs, as save.tensorboard does."
+    ),
+]
+
+
+def _all_overrides(overrides: list[str], *, tensorboard: bool) -> list[str]:
+    return [*overrides, "save.tensorboard=true"] if tensorboard else overrides
 
 
 @app.command("run")
@@ -53,28 +50,30 @@ def _run(
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     resume: _Resume = False,
+    tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train one algorithm as a TOML file says, and write everything down.
+    """Train one algorithm as a TOML file says, and write all down.
 
     The folder gets config.toml (all settings, resolved), rounds.jsonl (a line a round),
     summary.json, model.safetensors and a checkpoint. Ctrl-C leaves a run that --resume
     continues.
 
     \b
-    A small configuration; everything has a default:
+    A small configuration; every key has a default, 'fediac list settings' shows all:
       algorithm = "fediac"
       [data]
       name = "digits"          # inside the package; cifar10, cifar100, ...
       [clients]
       number = 20
+      participation = "50%"    # of the clients in a round; a number counts: 10
       [network]
       switches = ["fast", "slow"]
       [stop]
       rounds = 20
-      target = 0.9
+      target = 0.9             # or "90%"
       [fediac]
-      votes = "5%"
+      votes = "5%"             # a share is a string; a number is a count
       threshold = 3
 
     \b
@@ -83,43 +82,48 @@ def _run(
       fediac run digits.toml --set algorithm=libra --set seed=2 --out runs/libra-2
       fediac run digits.toml --resume
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    _require_torch()
     from fediac.experiments.commands import run_command
 
-    run_command(config, out=out, overrides=overrides, resumes=resume, as_json=as_json)
+    run_command(
+        config,
+        out=out,
+        overrides=_all_overrides(overrides, tensorboard=tensorboard),
+        resumes=resume,
+        as_json=as_json,
+    )
 
 
 @app.command("compare")
-def _compare(
+def _compare(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="A,B,C", help="Names, see 'fediac list'; all by default."),
-    ] = ",".join(CATALOG),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Gets a folder for each algorithm."),
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     resume: _Resume = False,
+    tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train several algorithms on the same settings, data and network.
+    """Train several algorithms on the same data and network.
 
     \b
     Examples:
       fediac compare digits.toml
       fediac compare digits.toml --algorithms fediac,switchml,libra
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    _require_torch()
     from fediac.experiments.commands import compare_command
 
     compare_command(
         config,
         algorithms,
         out=out,
-        overrides=overrides,
+        overrides=_all_overrides(overrides, tensorboard=tensorboard),
         resumes=resume,
         as_json=as_json,
     )
@@ -131,18 +135,21 @@ def _demo(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results go; made anew.")
     ] = Path("runs/demo"),
-    rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm.")] = 10,
+    rounds: Annotated[str, typer.Option(metavar="N", help="Of each algorithm.")] = "10",
     as_json: AsJson = False,
 ) -> None:
-    """Train a digit classifier with every algorithm, and write a page about it.
+    """Train on digits with every algorithm, and write a page about it.
 
     20 clients with the digits of three real writers each, a fast switch, uplinks that
     follow New York traces. Ends with DIR/report.html and DIR/summary.json.
     """
-    _require_torch()
+    from fediac.experiments.commands import require_torch
+
+    n_rounds = parse_count(rounds, name="--rounds", at_least=1)
+    require_torch()
     from fediac.experiments.demo import run_demo
 
-    run_demo(out, n_rounds=rounds, as_json=as_json)
+    run_demo(out, n_rounds=n_rounds, as_json=as_json)
 
 
 @app.command("report")
@@ -166,8 +173,12 @@ def _report(
         ),
     ] = None,
     kind: Annotated[
-        Format | None,
-        typer.Option("--format", help="What to write.  [default: by FILE's name]"),
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="html|md|csv",
+            help="What to write.  [default: by FILE's name]",
+        ),
     ] = None,
     target: Annotated[
         str | None,
@@ -179,7 +190,7 @@ def _report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what runs did as one page that opens offline, as Markdown or as CSV.
+    """Write what runs did as one offline page, Markdown or CSV.
 
     The page has a summary in words, traffic and time to the target accuracy, charts
     of accuracy, bytes, entries, errors and times, and the settings. Runs that are not
@@ -196,4 +207,12 @@ def _report(
       fediac report runs/comparison -o comparison.html --target 63%
       fediac report runs/fediac runs/switchml --format md -o -
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    write_report(runs, output=output, kind=kind, target=target, as_json=as_json)
+    from fediac.experiments.report.write import parse_format, write_report
+
+    write_report(
+        runs,
+        output=output,
+        kind=None if kind is None else parse_format(kind),
+        target=target,
+        as_json=as_json,
+    )

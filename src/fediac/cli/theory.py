@@ -6,10 +6,13 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.core.bounds import Setting
-from fediac.experiments.shares import parse_count, parse_counts, parse_share
-from fediac.experiments.theory import predict, show_theory
-from fediac.experiments.tune import show_tuning, tune
+from fediac.cli.options import named_options
+from fediac.experiments.shares import (
+    parse_count,
+    parse_counts,
+    parse_number,
+    parse_share,
+)
 
 
 @app.command("theory")
@@ -21,7 +24,7 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
             metavar="COUNT", help="Entries in an update: 11173962, 11_173_962 or 1e9."
         ),
     ],
-    clients: Annotated[int, typer.Option(help="Clients in a round (N).")],
+    clients: Annotated[str, typer.Option(metavar="N", help="Clients in a round (N).")],
     votes: Annotated[
         str,
         typer.Option(
@@ -36,17 +39,23 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
         ),
     ],
     alpha: Annotated[
-        float, typer.Option(help="Decay of magnitudes over ranks, below 0.")
+        str,
+        typer.Option(metavar="NUMBER", help="Decay of magnitudes over ranks, below 0."),
     ],
-    phi: Annotated[float, typer.Option(help="Magnitude at rank 1 by the law.")] = 1.0,
+    phi: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Magnitude at rank 1 by the law.")
+    ] = "1",
     peak: Annotated[
-        float | None,
-        typer.Option(help="Largest magnitude there really is.  [default: phi]"),
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="Largest magnitude there really is.  [default: phi]"
+        ),
     ] = None,
     bits: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="Width of the switch's sums (b).  [default: smallest above min_bits]"
+            metavar="N",
+            help="Width of the switch's sums (b).  [default: smallest above min_bits]",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -74,15 +83,29 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
       fediac theory --dim 1e9 --clients 50 --votes 1% --threshold 10% \\
           --alpha -0.37 --phi 0.32 --peak 0.15 --bits 12 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    n_entries = parse_count(dim, name="dim")
-    setting = Setting(
-        dim=n_entries,
-        n_clients=clients,
-        n_votes=parse_share(votes, of=n_entries, name="votes"),
-        threshold=parse_share(threshold, of=clients, name="threshold"),
-        alpha=alpha,
-    )
-    theory = predict(setting, phi=phi, peak=peak, bits=bits)
+    from fediac.core.bounds import Setting
+    from fediac.experiments.theory import predict, show_theory
+
+    with named_options(
+        *("dim", "votes", "threshold", "alpha", "phi", "peak", "bits"),
+        n_clients="clients",
+        n_votes="votes",
+    ):
+        n_entries = parse_count(dim, name="dim", at_least=1)
+        n_clients = parse_count(clients, name="n_clients", at_least=1)
+        setting = Setting(
+            dim=n_entries,
+            n_clients=n_clients,
+            n_votes=parse_share(votes, of=n_entries, name="votes"),
+            threshold=parse_share(threshold, of=n_clients, name="threshold"),
+            alpha=parse_number(alpha, name="alpha"),
+        )
+        theory = predict(
+            setting,
+            phi=parse_number(phi, name="phi"),
+            peak=None if peak is None else parse_number(peak, name="peak"),
+            bits=None if bits is None else parse_count(bits, name="bits"),
+        )
     show_theory(theory, as_json=as_json)
 
 
@@ -98,9 +121,10 @@ def _tune(
         ),
     ],
     clients: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            help="Clients in a round.  [default: one an update; 20 if there is one]"
+            metavar="N",
+            help="Clients in a round.  [default: one an update; 20 if there is one]",
         ),
     ] = None,
     votes: Annotated[
@@ -117,10 +141,10 @@ def _tune(
             "the clients]",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Candidates to list.")] = 10,
+    top: Annotated[str, typer.Option(metavar="N", help="Candidates to list.")] = "10",
     as_json: AsJson = False,
 ) -> None:
-    """Recommend a threshold and a width for updates like the given ones.
+    """Recommend a threshold and a width for updates like yours.
 
     An update is what a client's training changed: old parameters minus new ones, as one
     flat array. The first round's are good ones to give. Each gets a power law
@@ -144,12 +168,24 @@ def _tune(
       fediac tune client-*.npy --votes 1% --thresholds 1-4
       fediac tune one.npy --clients 50 --top 3 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    tuning = tune(
-        updates,
-        n_clients=clients,
-        votes=votes,
-        thresholds=(
-            None if thresholds is None else parse_counts(thresholds, name="thresholds")
-        ),
-    )
-    show_tuning(tuning, n_shown=top, as_json=as_json)
+    from fediac.experiments.tune import show_tuning, tune
+
+    with named_options(
+        "votes", threshold="thresholds", n_clients="clients", n_votes="votes"
+    ):
+        n_shown = parse_count(top, name="--top", at_least=1)
+        tuning = tune(
+            updates,
+            n_clients=(
+                None
+                if clients is None
+                else parse_count(clients, name="n_clients", at_least=1)
+            ),
+            votes=votes,
+            thresholds=(
+                None
+                if thresholds is None
+                else parse_counts(thresholds, name="--thresholds")
+            ),
+        )
+    show_tuning(tuning, n_shown=n_shown, as_json=as_json)

@@ -1,7 +1,6 @@
 """Name -> compressor: a plain table. A new algorithm is one file and one line here."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from fediac.compressors.fedavg import FedAvg
@@ -10,7 +9,7 @@ from fediac.compressors.libra import Libra
 from fediac.compressors.omnireduce import OmniReduce
 from fediac.compressors.switchml import SwitchML
 from fediac.compressors.topk import TopK
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, hint_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,8 @@ def find(name: str) -> Entry:
     """Return the catalog's entry for ``name``.
 
     Raises:
-        ConfigError: There is none; the message names the nearest.
+        ConfigError: There is none; the message names the nearest, or all.
     """
     if name in CATALOG:
         return CATALOG[name]
-    near = get_close_matches(name, CATALOG, n=1, cutoff=0.0)[0]
-    raise ConfigError(f"unknown algorithm {name!r}; did you mean {near!r}?")
+    raise ConfigError(f"unknown algorithm {name!r}{hint_name(name, CATALOG)}")

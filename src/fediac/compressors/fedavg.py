@@ -9,7 +9,15 @@ there is no residual.
 
 from dataclasses import dataclass
 
-from fediac.compressors.protocol import Facts, Outcome, Round, State, ask, begin
+from fediac.compressors.protocol import (
+    Facts,
+    Outcome,
+    Round,
+    State,
+    ask,
+    begin,
+    check_common,
+)
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.rng import Stream
@@ -21,6 +29,9 @@ class FedAvg:
     """All entries, as floats, past the switch."""
 
     n_clients: int
+
+    def __post_init__(self) -> None:
+        check_common(self)
 
     def run_round(
         self,

@@ -25,7 +25,9 @@ from fediac.compressors.protocol import (
     State,
     ask,
     begin,
+    check_common,
     check_count,
+    check_whole,
     left_energy,
     unsent,
 )
@@ -76,15 +78,17 @@ class FediAC:
     residual: bool = True
 
     def __post_init__(self) -> None:
+        check_common(self, residual=self.residual)
+        check_count("n_votes", self.n_votes)
+        check_whole("threshold", self.threshold)
         if not 1 <= self.threshold <= self.n_clients:
             raise ValueError(
                 f"threshold must be in 1..{self.n_clients} (n_clients), "
                 f"got {self.threshold}"
             )
-        check_count("n_votes", self.n_votes)
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
-        if isinstance(self.bits, int):
+        if isinstance(self.bits, int) and not isinstance(self.bits, bool):
             check_lanes(bits=self.bits, n_clients=self.n_clients)
         elif self.bits not in ("tuned", "bound"):
             raise ValueError(

@@ -23,7 +23,9 @@ from fediac.compressors.protocol import (
     State,
     ask,
     begin,
+    check_common,
     check_count,
+    check_whole,
     left_energy,
     unsent,
 )
@@ -62,12 +64,29 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
         n_hot: At most what the switch's registers hold
             (``Switch.indexed_capacity``).
     """
+    check_whole("n_hot", n_hot)
+    if not hasattr(counts, "shape"):
+        raise TypeError(
+            "counts must be a vector, NumPy's or PyTorch's, "
+            f"got {type(counts).__name__}"
+        )
     n_entries = counts.shape[0]
     if not 1 <= n_hot <= n_entries:
         raise ValueError(f"n_hot must be in 1..{n_entries} (dim), got {n_hot}")
     xp = array_namespace(counts)
     as_floats = xp.astype(counts, xp.float64)
     return indices_of(largest(as_floats, n_hot), n_entries)
+
+
+def _check_hot(hot: object) -> None:
+    """Raise unless these can be entry numbers; which ones is seen in a round."""
+    dtype = str(getattr(hot, "dtype", type(hot).__name__)).removeprefix("torch.")
+    if "int" not in dtype or len(getattr(hot, "shape", ())) != 1:
+        shape = tuple(getattr(hot, "shape", ()))
+        raise TypeError(
+            "hot must be a vector of whole numbers, NumPy's or PyTorch's, "
+            f"got {dtype} of shape {shape}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +104,10 @@ class Libra:
     residual: bool = True
 
     def __post_init__(self) -> None:
+        check_common(self, residual=self.residual)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_count("n_sent", self.n_sent)
+        _check_hot(self.hot)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None

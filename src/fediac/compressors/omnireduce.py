@@ -20,7 +20,9 @@ from fediac.compressors.protocol import (
     State,
     ask,
     begin,
+    check_common,
     check_count,
+    check_whole,
     left_energy,
     unsent,
 )
@@ -59,10 +61,10 @@ class OmniReduce:
     residual: bool = True
 
     def __post_init__(self) -> None:
+        check_common(self, residual=self.residual)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_count("n_sent", self.n_sent)
-        if self.block < 1:
-            raise ValueError(f"block must be at least 1, got {self.block}")
+        check_whole("block", self.block, at_least=1)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None

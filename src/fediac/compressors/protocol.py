@@ -7,6 +7,7 @@ transport, so every transport runs it.
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Protocol, TypeAlias
 
 from array_api_compat import array_namespace
@@ -99,15 +100,41 @@ def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:
     return answers[0] if len(exchanges) == 1 else answers
 
 
+def check_whole(name: str, number: object, *, at_least: int | None = None) -> None:
+    """Raise unless a setting is a whole number, Python's or NumPy's, and not too small.
+
+    Args:
+        name: Of the setting.
+        number: What it was given.
+        at_least: The smallest that is allowed; None: whoever calls checks that.
+    """
+    if not isinstance(number, Integral) or isinstance(number, bool):
+        raise TypeError(f"{name} must be a whole number, got {number!r}")
+    if at_least is not None and number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {number}")
+
+
+def check_flag(name: str, flag: object) -> None:
+    """Raise unless a setting is True or False."""
+    if not isinstance(flag, bool):
+        raise TypeError(f"{name} must be True or False, got {flag!r}")
+
+
+def check_common(compressor: "Compressor", *, residual: object = True) -> None:
+    """Raise unless what most algorithms have is of the right kind."""
+    check_whole("n_clients", compressor.n_clients, at_least=1)
+    check_flag("residual", residual)
+
+
 def check_count(name: str, count: int, update: Update | None = None) -> None:
     """Raise unless ``count`` entries can be taken, of ``update`` if it is given.
 
     A round checks this first of all: later its residual may be overwritten already.
     """
-    if update is not None and not 1 <= count <= len(update):
+    if update is None:
+        check_whole(name, count, at_least=1)
+    elif not 1 <= count <= len(update):
         raise ValueError(f"{name} must be in 1..{len(update)} (dim), got {count}")
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1, got {count}")
 
 
 def begin(

@@ -17,6 +17,8 @@ from fediac.compressors.protocol import (
     State,
     ask,
     begin,
+    check_common,
+    check_whole,
     unsent,
 )
 from fediac.core.exchange import Max, Peak, Sum, Totals
@@ -41,6 +43,8 @@ class SwitchML:
     residual: bool = True
 
     def __post_init__(self) -> None:
+        check_common(self, residual=self.residual)
+        check_whole("bits", self.bits)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 
     def run_round(

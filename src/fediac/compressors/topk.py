@@ -15,6 +15,7 @@ from fediac.compressors.protocol import (
     State,
     ask,
     begin,
+    check_common,
     check_count,
     left_energy,
 )
@@ -40,6 +41,7 @@ class TopK:
     residual: bool = True
 
     def __post_init__(self) -> None:
+        check_common(self, residual=self.residual)
         check_count("n_sent", self.n_sent)
 
     def run_round(

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from fediac.core.quantize import level_limit
 
@@ -245,6 +244,9 @@ def _votes(shares: Floats, setting: Setting) -> Floats:
 
 
 def _consensus(shares: Floats, setting: Setting) -> Floats:
+    # Takes longer to import than NumPy, and most rounds predict nothing.
+    from scipy.special import betainc
+
     n_clients, threshold = setting.n_clients, setting.threshold
     probability: Floats = betainc(
         threshold, n_clients - threshold + 1, _votes(shares, setting)

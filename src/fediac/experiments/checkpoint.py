@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from fediac.compressors import State
 from fediac.errors import RunError
+from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
-
-FILE_NAME = "checkpoint.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "bits": [state.bits for state in progress.states],
         "choices": checkpoint.choices,
     }
-    _replace(folder / FILE_NAME, tensors, {"fediac": json.dumps(facts)})
+    _replace(folder / CHECKPOINT, tensors, {"fediac": json.dumps(facts)})
 
 
 def save_model(path: Path, module: nn.Module) -> None:
@@ -79,7 +78,7 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
     Raises:
         RunError: The file is not one of ours, or damaged.
     """
-    path = folder / FILE_NAME
+    path = folder / CHECKPOINT
     if not path.exists():
         return None
     try:

@@ -1,21 +1,36 @@
-"""What `run` and `compare` do around a run: show it, and say how to go on."""
+"""What `run` and `compare` do around a run: show it, and say how to go on.
+
+Settings are read and checked first: PyTorch takes seconds to import, a typing error
+should not.
+"""
 
 import shlex
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError
-from fediac.experiments.compare import compare_algorithms, make_table
+from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.progress import ProgressBars
-from fediac.experiments.records import Record
-from fediac.experiments.run import CONFIG, run_experiment
-from fediac.experiments.settings import read_settings
+from fediac.experiments.records import CONFIG, Record
+from fediac.experiments.settings import RunSettings, read_settings
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
+
+_NEEDED = {"torch": "PyTorch", "safetensors": "safetensors", "tomli_w": "tomli-w"}
+"""Module -> what people call it."""
+
+
+def require_torch() -> None:
+    """Refuse to train where something is missing for it; nothing is imported."""
+    for module, name in _NEEDED.items():
+        if find_spec(module) is None:
+            raise ConfigError(f"training needs {name}: pip install 'fediac[train]'")
 
 
 def run_command(
@@ -28,11 +43,16 @@ def run_command(
 ) -> None:
     """Run one configuration and show what came out."""
     settings = read_settings(config, overrides)
+    find(settings.algorithm)
     folder = out or Path("runs") / config.stem
     if resumes and not (folder / CONFIG).exists():
         raise ConfigError(f"{folder}: holds no run to resume")
+    _require(settings)
+    from fediac.experiments.compare import make_table
+    from fediac.experiments.run import run_experiment
+
     try:
-        with ProgressBars(is_quiet=as_json) as bars:
+        with ProgressBars(is_quiet=as_json) as bars, named(setting_names(settings)):
             summary = run_experiment(settings, folder, resumes=resumes, watcher=bars)
     except KeyboardInterrupt:
         _say_how_to_go_on(["run", str(config)], folder, overrides)
@@ -41,22 +61,35 @@ def run_command(
     else:
         console = open_console()
         console.print(make_table({settings.algorithm: summary}))
-        console.print(f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s")
+        line = f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s"
+        console.print(line, soft_wrap=True)
 
 
 def compare_command(
     config: Path,
-    algorithms: str,
+    algorithms: str | None,
     *,
     out: Path | None,
     overrides: Sequence[str],
     resumes: bool,
     as_json: bool,
 ) -> None:
-    """Run several algorithms on one configuration and show them side by side."""
+    """Run several algorithms on one configuration and show them side by side.
+
+    Args:
+        config: The settings.
+        algorithms: Names with commas between them; None: all there are.
+        out: Gets a folder for each algorithm.
+        overrides: Settings that differ from the file's.
+        resumes: Go on where runs were interrupted.
+        as_json: Print one JSON document instead of a table.
+    """
     settings = read_settings(config, overrides)
-    names = [name.strip() for name in algorithms.split(",") if name.strip()]
+    names = _list_names(algorithms)
     folder = out or Path("runs") / f"{config.stem}-compared"
+    _require(settings)
+    from fediac.experiments.compare import compare_algorithms, make_table
+
     try:
         with ProgressBars(is_quiet=as_json) as bars:
             summaries = compare_algorithms(
@@ -71,12 +104,36 @@ def compare_command(
     else:
         console = open_console()
         console.print(make_table(summaries))
-        console.print(f"{folder}: fediac report {folder} -o report.html draws it")
+        line = f"{folder}: fediac report {folder} -o report.html draws it"
+        console.print(line, soft_wrap=True)
+
+
+def _list_names(algorithms: str | None) -> list[str]:
+    if algorithms is None:
+        return list(CATALOG)
+    names = [name.strip() for name in algorithms.split(",") if name.strip()]
+    if not names:
+        raise ConfigError(f"--algorithms must name some of {', '.join(CATALOG)}")
+    for name in names:
+        find(name)
+    return names
+
+
+def _require(settings: RunSettings) -> None:
+    """Refuse what cannot be trained or logged here, before anything else is done."""
+    require_torch()
+    if settings.save.tensorboard and find_spec("tensorboard") is None:
+        raise ConfigError(
+            "save.tensorboard needs TensorBoard: pip install 'fediac[tensorboard]'"
+        )
 
 
 def _say_how_to_go_on(
     command: Sequence[str], folder: Path, overrides: Sequence[str]
 ) -> NoReturn:
+    if not folder.exists():
+        sys.stderr.write("stopped before anything was written\n")
+        sys.exit(INTERRUPTED)
     words = ["fediac", *command, "--out", str(folder)]
     for override in overrides:
         words += ["--set", override]

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Table
-
 from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError
+from fediac.experiments.naming import named, setting_names
+from fediac.experiments.output import FittedTable
 from fediac.experiments.records import Record, write_summary
 from fediac.experiments.run import Watcher, check_folder, run_experiment
 from fediac.experiments.settings import RunSettings
@@ -42,26 +42,26 @@ def compare_algorithms(
         check_folder(each, folder / name, resumes=resumes)
     summaries: dict[str, Record] = {}
     for name, each in runs.items():
-        summaries[name] = run_experiment(
-            each, folder / name, resumes=resumes, watcher=watcher
-        )
+        with named(setting_names(each)):
+            summaries[name] = run_experiment(
+                each, folder / name, resumes=resumes, watcher=watcher
+            )
         write_summary(folder, {"algorithms": list(summaries.values())})
     return summaries
 
 
-def make_table(summaries: Mapping[str, Record]) -> Table:
+def make_table(summaries: Mapping[str, Record]) -> FittedTable:
     """Return the summaries as a table."""
-    table = Table("algorithm")
     clocks = next(iter(summaries.values()))["time_s"]
-    headings = ["rounds", "accuracy", "payload MiB", "wire MiB"]
+    headings = ["algorithm", "rounds", "accuracy", "payload MiB", "wire MiB"]
     headings += [f"time, {name} switch" for name in clocks]
     target = next(iter(summaries.values()))["target"]
     if target is not None:
         headings.append(f"MiB to {100 * target['accuracy']:g} %")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    rows = []
     for name, summary in summaries.items():
         cells = [
+            name,
             str(summary["rounds"]),
             f"{100 * summary['accuracy']:.1f} %",
             f"{summary['payload_mib']:,.1f}",
@@ -74,5 +74,5 @@ def make_table(summaries: Mapping[str, Record]) -> Table:
             cells.append(
                 f"{reached['payload_mib']:,.1f}" if is_there else "not reached"
             )
-        table.add_row(name, *cells)
-    return table
+        rows.append(cells)
+    return FittedTable(headings, rows)

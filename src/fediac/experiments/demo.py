@@ -21,7 +21,7 @@ from fediac.experiments.records import (
     summarize,
     write_summary,
 )
-from fediac.experiments.report import write_report
+from fediac.experiments.report.write import write_report
 from fediac.experiments.settings import (
     RunSettings,
     StopSettings,

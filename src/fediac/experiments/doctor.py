@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from rich.table import Table
 
 from fediac import native
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import open_console, own_version, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ def run_doctor(*, as_json: bool) -> None:
     """Print what this machine has."""
     findings = examine()
     if as_json:
-        machine = {"python": platform.python_version(), "fediac": version("fediac")}
+        machine = {"python": platform.python_version(), "fediac": own_version()}
         write_json({**machine, "findings": [asdict(each) for each in findings]})
         return
     console = open_console()
-    console.print(f"fediac {version('fediac')} on Python {platform.python_version()}")
+    console.print(f"fediac {own_version()} on Python {platform.python_version()}")
     table = Table("", "piece", "found", "brings")
     for each in findings:
         mark = "yes" if each.is_there else "no"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import betainc
 
 from fediac.compressors import CATALOG, find
 from fediac.core.ledger import Destination, Direction, Ledger, Row
@@ -20,6 +20,7 @@ from fediac.errors import ConfigError
 from fediac.experiments.algorithms import PAPER_THRESHOLD
 from fediac.experiments.shares import parse_share
 from fediac.switch import Switch
+from fediac.wire.header import MAX_CLIENTS
 
 PAPER_BITS = 12
 VOTES = "5%"
@@ -56,10 +57,9 @@ class ExpectedRound:
             raise ConfigError(
                 f"algorithm {self.algorithm!r} has no expected traffic in {__name__}"
             )
-        for name in ("dim", "n_clients"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.dim < 1:
+            raise ValueError(f"dim must be at least 1, got {self.dim}")
+        check_clients(self.n_clients)
         if self.n_chosen is not None and not 1 <= self.n_chosen <= self.dim:
             raise ValueError(
                 f"chosen must be in 1..{self.dim} (dim), got {self.n_chosen}"
@@ -88,7 +88,8 @@ class ExpectedRound:
             return self.n_chosen
         if self.algorithm == "fediac":
             share = self.share_of(VOTES) / self.dim
-            tail = stats.binom.sf(self.votes_needed - 1, self.n_clients, share)
+            n_more = self.n_clients - self.votes_needed + 1
+            tail = betainc(self.votes_needed, n_more, share)
             return round(self.dim * float(tail))
         if self.algorithm in PAPER_CHOSEN:
             return self.share_of(PAPER_CHOSEN[self.algorithm])
@@ -101,6 +102,12 @@ class ExpectedRound:
     def union_of(self, n_entries: int) -> int:
         """Return how many of ``n_entries`` entries some client chooses."""
         return round(n_entries * _some(self.chosen / self.dim, self.n_clients))
+
+
+def check_clients(n_clients: int) -> None:
+    """Refuse more clients than a switch can tell apart, before anything is computed."""
+    if not 1 <= n_clients <= MAX_CLIENTS:
+        raise ValueError(f"n_clients must be in 1..{MAX_CLIENTS}, got {n_clients}")
 
 
 def expected_ledger(setting: ExpectedRound, *, round_number: int = 1) -> Ledger:

@@ -11,16 +11,26 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from fediac.core.bounds import register_fills
-from fediac.experiments.expected import ExpectedRound, expected_ledger, list_expected
+from fediac.experiments.expected import (
+    ExpectedRound,
+    check_clients,
+    expected_ledger,
+    list_expected,
+)
 from fediac.experiments.networks import (
     NetworkSetting,
     describe_network,
     make_network,
 )
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import (
+    FittedTable,
+    count,
+    open_console,
+    say_written,
+    write_json,
+)
 from fediac.experiments.plots import check_plot, plot_sizes
 from fediac.sim import RoundTiming, simulate_round
 
@@ -89,6 +99,7 @@ def run_motivation(
     """Time every algorithm at every size; print a table and draw it if asked."""
     if not sizes:
         raise ValueError("sizes must name at least 1 size")
+    check_clients(n_clients)
     if plot is not None:
         check_plot(plot)
     points = time_sizes(sizes, network, n_clients=n_clients, seed=seed)
@@ -99,6 +110,7 @@ def run_motivation(
             line.append((point.dim, point.timing.round_s))
         title = _title(network, n_clients)
         plot_sizes(lines, path=plot, title=title, note=_SETTINGS)
+        say_written(plot)
     if as_json:
         documents = [_document(point) for point in points]
         write_json({"n_clients": n_clients, "seed": seed, "points": documents})
@@ -108,7 +120,7 @@ def run_motivation(
 
 def _title(network: NetworkSetting, n_clients: int) -> str:
     return (
-        f"A round of {n_clients} clients, {describe_network(network)}, "
+        f"A round of {count(n_clients, 'client')}, {describe_network(network)}, "
         f"{network.compute_s:g} s of local compute"
     )
 
@@ -127,17 +139,18 @@ def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None
     console = open_console()
     console.print(f"{title}: seconds a round")
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("parameters", justify="right", no_wrap=True)
     names = list_expected()
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("dense register fills", justify="right", no_wrap=True)
     found = {(each.algorithm, each.dim): each.timing.round_s for each in points}
-    for dim in sizes:
-        times = (_seconds(found[name, dim]) for name in names)
-        table.add_row(f"{dim:,}", *times, f"{register_fills(dim):,}")
-    console.print(table)
+    rows = [
+        (
+            f"{dim:,}",
+            *(_seconds(found[name, dim]) for name in names),
+            f"{register_fills(dim):,}",
+        )
+        for dim in sizes
+    ]
+    headings = ("parameters", *names, "dense register fills")
+    console.print(FittedTable(headings, rows))
     console.print()
     largest = sizes[-1]
     by_time = sorted((found[name, largest], name) for name in names)

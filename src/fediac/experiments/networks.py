@@ -82,6 +82,8 @@ def parse_switch(text: str) -> Service:
     """Return the switch: ``fast``, ``slow`` or its packets a second."""
     written = text.strip()
     if _ONE.fullmatch(written):
+        if not float(written):
+            raise ValueError(f"switch must be above 0 packets a second, got {text}")
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
         raise ValueError(f"switch must be fast, slow or packets a second, got {text!r}")
@@ -104,11 +106,11 @@ def parse_rates(
     return trace_uplinks(n_clients, traces, seed=seed)
 
 
-def parse_memory(text: str) -> int | None:
+def parse_memory(text: str, *, name: str = "memory") -> int | None:
     """Return the bytes of a switch's registers, None for ``unbounded``."""
     if text.strip() == "unbounded":
         return None
-    return parse_count(text, name="memory")
+    return parse_count(text, name=name)
 
 
 def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:

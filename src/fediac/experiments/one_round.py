@@ -9,14 +9,19 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from fediac.compressors import CATALOG, choose_hot
 from fediac.core.bitpack import unpack_bits
-from fediac.core.ledger import MIB
 from fediac.core.magnitudes import largest
 from fediac.experiments.algorithms import make_compressor
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.expected import check_clients
+from fediac.experiments.output import (
+    FittedTable,
+    as_mib,
+    count,
+    open_console,
+    write_json,
+)
 from fediac.experiments.shares import parse_share
 from fediac.experiments.synthetic import synthetic_updates
 from fediac.switch import Switch
@@ -64,6 +69,7 @@ def run_one_round(*, dim: int, n_clients: int, seed: int, as_json: bool) -> None
         seed: Of updates and algorithms.
         as_json: Print one JSON document instead.
     """
+    check_clients(n_clients)
     console = Console(stderr=True)
     steps = n_clients + 1 + len(CATALOG)
     is_quiet = as_json or not console.is_terminal
@@ -148,12 +154,12 @@ def _relative_error(mean: Vector, updates: Sequence[Vector]) -> float:
 
 def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
     console = open_console()
-    table = Table(
-        title=f"One round: {n_clients} clients, {dim:,} parameters, "
+    console.print(
+        f"One round: {count(n_clients, 'client')}, {count(dim, 'parameter')}, "
         "a switch with 1 MiB of registers (synthetic power-law updates)"
     )
-    table.add_column("algorithm")
-    for heading in (
+    headings = (
+        "algorithm",
         "up MiB",
         "down MiB",
         "wire MiB",
@@ -163,14 +169,13 @@ def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
         "register KiB",
         "relative error",
         "seconds",
-    ):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
+    )
+    cells = [
+        (
             row.algorithm,
-            f"{row.upload_bytes / MIB:,.1f}",
-            f"{row.download_bytes / MIB:,.1f}",
-            f"{row.wire_bytes / MIB:,.1f}",
+            as_mib(row.upload_bytes).removesuffix(" MiB"),
+            as_mib(row.download_bytes).removesuffix(" MiB"),
+            as_mib(row.wire_bytes).removesuffix(" MiB"),
             f"{row.chosen:,}",
             str(row.bits) if row.bits else "float",
             f"{row.aggregations:,}",
@@ -178,7 +183,9 @@ def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
             f"{row.relative_error:.3f}",
             f"{row.seconds:.2f}",
         )
-    console.print(table)
+        for row in rows
+    ]
+    console.print(FittedTable(headings, cells))
     console.print(_conclude(rows))
 
 
@@ -187,7 +194,7 @@ def _conclude(rows: Sequence[RoundRow]) -> str:
     total = {row.algorithm: row.upload_bytes + row.download_bytes for row in rows}
     saving = total["switchml"] / total["fediac"]
     return (
-        f"FediAC moves {total['fediac'] / MIB:,.0f} MiB in this round, "
-        f"{saving:.1f} times less than SwitchML ({total['switchml'] / MIB:,.0f} MiB). "
+        f"FediAC moves {as_mib(total['fediac'])} in this round, "
+        f"{saving:.1f} times less than SwitchML ({as_mib(total['switchml'])}). "
         "What a round does not send stays in the clients' residuals for the next."
     )

@@ -2,27 +2,135 @@
 
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
+
+_WIDE = 200
+"""Columns where nobody says how many there are."""
 
 
 def open_console() -> Console:
     """Return a console on standard output: plain text unless that is a terminal.
 
-    Whoever reads a pipe has no width; lines are then as long as they need to be.
+    Whoever reads a pipe has no width, unless ``COLUMNS`` tells one; lines are then as
+    long as they need to be.
     """
-    width = None if sys.stdout.isatty() else 200
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(
-        width=width, highlight=False, markup=False, emoji=False, soft_wrap=True
+        width=None if has_width else _WIDE,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=not has_width,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table that loses nothing in a narrow terminal.
+
+    It is drawn with lines if there is room; else without, its headings folded; else
+    turned, a row for each heading; else as one line for each cell.
+
+    Attributes:
+        headings: The first is of the names on the left, the others of numbers.
+        rows: As many cells each.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[Table]:
+        """Yield the first layout that fits."""
+        turned = list(zip(self.headings, *self.rows, strict=True))
+        for headings, rows, gap in (
+            (self.headings, self.rows, 3),
+            (self.headings, self.rows, 2),
+            (self.headings, self.rows, 1),
+            (turned[0], turned[1:], 2),
+            (turned[0], turned[1:], 1),
+        ):
+            is_boxed = gap == 3
+            widths = _column_widths(headings, rows, folds=not is_boxed)
+            borders = 1 if is_boxed else -gap
+            if sum(widths) + gap * len(widths) + borders <= options.max_width:
+                table = Table() if is_boxed else _plain_table(gap)
+                yield _fill(table, headings, rows, widths)
+                return
+        yield self._cells()
+
+    def _cells(self) -> Table:
+        table = _plain_table(2, has_header=False)
+        table.add_column(overflow="fold")
+        table.add_column(overflow="fold")
+        for row in self.rows:
+            for heading, cell in zip(self.headings, row, strict=True):
+                table.add_row(heading, cell)
+            table.add_row()
+        return table
+
+
+def _plain_table(gap: int, *, has_header: bool = True) -> Table:
+    return Table(
+        box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=has_header
+    )
+
+
+def _column_widths(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, folds: bool
+) -> list[int]:
+    """Return how wide columns must be if at most headings are folded, at blanks."""
+    return [
+        max(map(len, [*cells, *(heading.split() if folds else [heading])]))
+        for heading, *cells in zip(headings, *rows, strict=True)
+    ]
+
+
+def _fill(
+    table: Table,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int],
+) -> Table:
+    for place, (heading, width) in enumerate(zip(headings, widths, strict=True)):
+        justify: Literal["left", "right"] = "right" if place else "left"
+        table.add_column(heading, justify=justify, width=width, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def own_version() -> str:
+    """Return the version of this package; a bare source tree has none."""
+    try:
+        return version("fediac")
+    except PackageNotFoundError:
+        return "source"
 
 
 def write_json(document: Mapping[str, Any]) -> None:
     """Write one JSON document to standard output, and nothing else."""
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def say_written(path: Path) -> None:
+    """Say where a file went, where it is in nobody's way: on standard error."""
+    sys.stderr.write(f"wrote {path}\n")
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things: ``1 run``, ``3 runs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def as_mib(n_bytes: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, say_reason
 from fediac.sim import RoundTiming
 
 Axes: TypeAlias = Any
@@ -181,8 +181,7 @@ def _save(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"{path}: {reason}") from error
+        raise ConfigError(f"{path}: {say_reason(error)}") from error
 
 
 def _pyplot() -> Pyplot:

@@ -3,25 +3,31 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
 from fediac.errors import RunError
+from fediac.experiments.output import count
 from fediac.experiments.report.rounds import parse_object
+from fediac.experiments.settings import StopSettings
 from fediac.sim.timing import RoundTiming
-from fediac.training.federation import FederatedRound
 from fediac.transports import WIRE
+
+if TYPE_CHECKING:  # what is stored can be read where PyTorch is not installed
+    from fediac.training.federation import FederatedRound
 
 Record = dict[str, Any]
 
+CONFIG = "config.toml"
 ROUNDS = "rounds.jsonl"
 SUMMARY = "summary.json"
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def make_record(
-    done: FederatedRound,
+    done: "FederatedRound",
     timings: Mapping[str, RoundTiming],
     before: Record | None,
     *,
@@ -151,6 +157,28 @@ class RoundLog:
         temporary.write_bytes(b"".join(line + b"\n" for line in lines))
         temporary.replace(self._path)
         return records
+
+
+def stop_reason(stop: StopSettings, record: Record) -> str:
+    """Return why a run is over after this line; empty while it is not."""
+    checks: list[tuple[float | None, float, Callable[[float], str]]] = [
+        (stop.target, record["accuracy"], lambda goal: f"accuracy reached {goal:g}"),
+        (
+            stop.n_rounds,
+            record["round"],
+            lambda goal: f"{count(int(goal), 'round')} done",
+        ),
+        (
+            stop.simulated_s,
+            min(record["time_s"].values()),
+            lambda goal: f"{goal:g} simulated seconds over",
+        ),
+        (stop.real_s, record["real_s"], lambda goal: f"{goal:g} seconds over"),
+    ]
+    for goal, value, say in checks:
+        if goal is not None and value >= goal:
+            return say(goal)
+    return ""
 
 
 def summarize(records: list[Record], target: float | None) -> Record:

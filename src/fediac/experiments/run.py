@@ -1,15 +1,10 @@
 """One run, from settings to a folder of results; and going on with one."""
 
-import platform
 import time
 import tomllib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
-
-import tomli_w
 
 from fediac.errors import ConfigError, FediacError, RunError
 from fediac.experiments.building import (
@@ -26,22 +21,26 @@ from fediac.experiments.checkpoint import (
 )
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.records import (
+    CHECKPOINT,
+    CONFIG,
     ROUNDS,
     Record,
     RoundLog,
     make_record,
+    stop_reason,
     summarize,
     write_summary,
 )
+from fediac.experiments.schedule import CheckpointSchedule
 from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.tensorboard import open_log
+from fediac.experiments.versions import describe_versions
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound, Progress
 
-CONFIG = "config.toml"
 MODEL = "model.safetensors"
 
 
@@ -84,6 +83,7 @@ class _Run:
 
     Attributes:
         began: What the clock of the machine said when the run had taken no time.
+        keeps_model: Leave the model and the last checkpoint behind.
     """
 
     experiment: Experiment
@@ -91,6 +91,7 @@ class _Run:
     folder: Path
     watcher: Watcher
     began: float
+    keeps_model: bool
 
 
 def run_experiment(
@@ -99,6 +100,7 @@ def run_experiment(
     *,
     resumes: bool,
     watcher: Watcher | None = None,
+    keeps_model: bool = True,
 ) -> Record:
     """Run until a stop is reached, write everything to ``folder``, return the summary.
 
@@ -107,6 +109,8 @@ def run_experiment(
         folder: Where results go.
         resumes: Go on with the run in the folder, to the same bits as without a break.
         watcher: Is told about every round.
+        keeps_model: Leave the model and a checkpoint in the folder. Without them, what
+            is measured stays, but a complete run cannot go on for longer.
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
@@ -119,12 +123,20 @@ def run_experiment(
     try:
         networks = _networks(experiment)
         _write_config(settings, folder)
-        run = _Run(experiment, networks, folder, watcher, began)
+        run = _Run(experiment, networks, folder, watcher, began, keeps_model)
         summary = _go_on(run)
     finally:
         experiment.engine.close()
     write_summary(folder, summary)
+    if not keeps_model:
+        drop_model(folder)
     return summary
+
+
+def drop_model(folder: Path) -> None:
+    """Delete the model and the checkpoint of a run; what it measured stays."""
+    for name in (CHECKPOINT, MODEL):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _go_on(run: _Run) -> Record:
@@ -135,17 +147,37 @@ def _go_on(run: _Run) -> Record:
     before = records[-1] if records else None
     run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
     run.watcher.start(settings, federation.n_participants, before)
-    reason = _stop_reason(settings, before) if before else ""
-    with open_log(run.folder, settings.save, progress.round_number) as log:
-        while not reason:
-            progress = _one_round(run, progress, records)
-            log(records[-1])
-            reason = _stop_reason(settings, records[-1])
-            if reason or progress.round_number % settings.save.checkpoint_every == 0:
-                _save(run, progress)
-    federation.load(progress)
-    save_model(run.folder / MODEL, federation.model.module)
+    progress, reason = _train(run, progress, records)
+    if run.keeps_model:
+        federation.load(progress)
+        save_model(run.folder / MODEL, federation.model.module)
     return _summarize(run.experiment, records, reason)
+
+
+def _train(
+    run: _Run, progress: Progress, records: list[Record]
+) -> tuple[Progress, str]:
+    """Run rounds until a stop; return the progress there and why it is the end."""
+    settings = run.experiment.settings
+    reason = stop_reason(settings.stop, records[-1]) if records else ""
+    saved = progress.round_number
+    schedule = CheckpointSchedule(settings.save.checkpoint_every)
+    with open_log(run.folder, settings.save, progress.round_number) as log:
+        try:
+            while not reason:
+                progress = _one_round(run, progress, records)
+                log(records[-1])
+                reason = stop_reason(settings.stop, records[-1])
+                is_due = schedule.is_due(progress.round_number)
+                if run.keeps_model if reason else is_due:
+                    with schedule.saving():
+                        _save(run, progress)
+                    saved = progress.round_number
+        except KeyboardInterrupt:
+            if progress.round_number > saved:  # lose no round that is done
+                _save(run, progress)
+            raise
+    return progress, reason
 
 
 def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
@@ -166,14 +198,11 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
 
 def _write_config(settings: RunSettings, folder: Path) -> None:
     """Make the folder and put the settings there, all or nothing."""
+    import tomli_w  # needed to write settings, not to read or compare them
+
     folder.mkdir(parents=True, exist_ok=True)
     document = _resolved(settings)
-    document["versions"] = {
-        "fediac": version("fediac"),
-        "numpy": version("numpy"),
-        "torch": version("torch"),
-        "python": platform.python_version(),
-    }
+    document["versions"] = describe_versions(document["train"]["device"])
     temporary = folder / (CONFIG + ".partial")
     temporary.write_text(tomli_w.dumps(document), encoding="utf-8")
     temporary.replace(folder / CONFIG)
@@ -298,26 +327,6 @@ def _tune(experiment: Experiment, done: FederatedRound) -> None:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")
     best = candidates[0]
     experiment.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
-
-
-def _stop_reason(settings: RunSettings, last: Record) -> str:
-    """Return why the run is over after its last line; empty while it is not."""
-    stop = settings.stop
-    first_clock = next(iter(last["time_s"].values()))
-    checks: list[tuple[float | None, float, Callable[[float], str]]] = [
-        (stop.target, last["accuracy"], lambda goal: f"accuracy reached {goal:g}"),
-        (stop.n_rounds, last["round"], lambda goal: f"{goal:g} rounds done"),
-        (
-            stop.simulated_s,
-            first_clock,
-            lambda goal: f"{goal:g} simulated seconds over",
-        ),
-        (stop.real_s, last["real_s"], lambda goal: f"{goal:g} seconds over"),
-    ]
-    for goal, value, say in checks:
-        if goal is not None and value >= goal:
-            return say(goal)
-    return ""
 
 
 def _save(run: _Run, progress: Progress) -> None:

@@ -8,12 +8,11 @@ algorithm's table may be present; a run reads its own.
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, hint_name, say_reason
+from fediac.experiments.kinds import Portion, Share, convert
 
 Settings = TypeVar("Settings")
 
@@ -28,13 +27,13 @@ class DataSettings:
     """Which examples, and who has them.
 
     Attributes:
-        name: ``digits`` (inside the package), ``cifar10``, ``cifar100``, ``femnist``,
-            or a by-writer file in the folder.
+        name: Data set: ``digits`` (inside the package), ``cifar10``, ``cifar100``,
+            ``femnist``, or a by-writer file in the folder.
         folder: Where data sets are; by default FEDIAC_DATA or a cache folder.
         partition: How examples are split over clients.
-        beta: Of the Dirichlet partition; smaller is less even.
-        classes: Of each client, in the pathological partition.
-        download: Fetch what is missing.
+        beta: Evenness of the Dirichlet partition; smaller is less even.
+        classes: Classes of each client, in the pathological partition.
+        download: Fetch data sets that are missing.
     """
 
     name: str = "digits"
@@ -47,17 +46,28 @@ class DataSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """``small-cnn``, ``femnist-cnn``, ``resnet18`` or ``"package.module:function"``."""
+    """What is trained.
+
+    Attributes:
+        name: Model: ``small-cnn``, ``femnist-cnn``, ``resnet18``, or your own function
+            as ``package.module:function``, called with a shape and a number of classes.
+    """
 
     name: str = "small-cnn"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How many clients, and how many of them take part in a round."""
+    """How many clients there are.
+
+    Attributes:
+        number: All clients, each with examples of its own.
+        participation: How many take part in a round: a count, or a share like "50%";
+            1 is one client, "100%" are all.
+    """
 
     number: int = 20
-    participation: int | str = "100%"
+    participation: Share = "100%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +76,11 @@ class TrainSettings:
 
     Attributes:
         local_epochs: Passes over a client's examples in a round.
-        local_steps: Mini-batches instead.
-        lr: Learning rate at round t is ``lr / (1 + sqrt(t) / lr_decay)``.
-        device: ``cpu``, ``cuda``, or ``auto``: the GPU when there is one.
+        local_steps: Mini-batches of a round instead of epochs.
+        batch_size: Examples of a mini-batch.
+        lr: Learning rate; at round t it is ``lr / (1 + sqrt(t) / lr_decay)``.
+        lr_decay: How slowly the learning rate falls.
+        device: Where to train; ``auto``: on the GPU when there is one.
         at_once: Clients trained side by side; 0: as many as the device can.
         statistics: Batch norm's running statistics: ``average`` them every round, or
             keep each client's own ``local``; tests then use their mean.
@@ -89,13 +101,14 @@ class NetworkSettings:
     """What is between clients and switch; a run times every switch it lists.
 
     Attributes:
-        switches: ``fast``, ``slow``, or packets a second as a number in a string.
-        rates: ``paper`` (traces clipped to 200-2,800 packets/s), ``nyumets``,
-            ``uniform``, packets a second as ``700`` or ``200-2800``, or trace files.
-        compute_s: Simulated time of a client's training in a round.
+        switches: Switches to time: ``fast``, ``slow``, or packets a second as ``1e6``.
+        rates: What clients send: ``paper`` (traces clipped to 200-2,800 packets/s),
+            ``nyumets`` (as they are), ``uniform``, packets a second as ``700`` or
+            ``200-2800``, or trace files.
+        compute_s: Simulated seconds of a client's training in a round.
         memory: ``unbounded``: the switch holds every packet that waits, as the paper
             assumes; ``bounded``: its registers give slots and a window.
-        register_bytes: The switch's memory.
+        register_bytes: Memory of the switch.
     """
 
     switches: tuple[str, ...] = ("fast",)
@@ -110,16 +123,16 @@ class StopSettings:
     """A run ends with the first of these that is reached.
 
     Attributes:
-        rounds: So many rounds; 20 when nothing else is given either.
-        simulated_s: The clock of the first switch.
-        real_s: The clock on the wall.
-        target: Test accuracy.
+        rounds: End after so many rounds; 20 when nothing else is given either.
+        simulated_s: End when the simulated clocks of all switches show so much.
+        real_s: End after so many seconds on the wall.
+        target: End at this test accuracy.
     """
 
     rounds: int | None = None
     simulated_s: float | None = None
     real_s: float | None = None
-    target: float | None = None
+    target: Portion | None = None
 
     @property
     def n_rounds(self) -> int | None:
@@ -135,20 +148,30 @@ class SaveSettings:
     """What is kept beside the log.
 
     Attributes:
-        checkpoint_every: Rounds between checkpoints; a killed run goes on from one.
+        checkpoint_every: Rounds between checkpoints, from which a killed run goes on;
+            by default as often as takes a tenth of the time.
         tensorboard: Also write TensorBoard logs.
     """
 
-    checkpoint_every: int = 1
+    checkpoint_every: int | None = None
     tensorboard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FediacSettings:
-    """FediAC: votes (k), threshold (a), bits (b) and voting law."""
+    """FediAC: vote on entries, add small integers of those agreed on.
 
-    votes: int | str = "5%"
-    threshold: int | str = 3
+    Attributes:
+        votes: Entries a client votes for (k): a count, or a share of all entries.
+        threshold: Votes an entry needs (a): a count, or a share of the clients.
+        bits: Width of the switch's sums (b); ``tuned``: the clients choose it in round
+            1, for the fewest bytes; ``bound``: the paper's, the smallest that works.
+        law: How votes are drawn; ``topk`` votes for the k largest.
+        residual: Keep what is not sent for the next round.
+    """
+
+    votes: Share = "5%"
+    threshold: Share = 3
     bits: int | Literal["tuned", "bound"] = "tuned"
     law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
     residual: bool = True
@@ -156,7 +179,12 @@ class FediacSettings:
 
 @dataclass(frozen=True, slots=True)
 class SwitchmlSettings:
-    """SwitchML: width of a lane."""
+    """SwitchML: add all entries as integers.
+
+    Attributes:
+        bits: Width of the switch's sums.
+        residual: Keep the rounding error for the next round.
+    """
 
     bits: int = 12
     residual: bool = True
@@ -164,18 +192,30 @@ class SwitchmlSettings:
 
 @dataclass(frozen=True, slots=True)
 class OmnireduceSettings:
-    """OmniReduce: entries a client keeps, entries of a block."""
+    """OmniReduce: add the blocks that hold one of a client's largest entries.
 
-    sent: int | str = "5%"
+    Attributes:
+        sent: Entries a client keeps: a count, or a share of all entries.
+        block: Entries of a block.
+        residual: Keep what is not sent for the next round.
+    """
+
+    sent: Share = "5%"
     block: int = 360
     residual: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class LibraSettings:
-    """libra: entries a client sends, rounds of the training that finds hot ones."""
+    """libra: hot entries are added by the switch, the others by a server.
 
-    sent: int | str = "1%"
+    Attributes:
+        sent: Entries a client sends: a count, or a share of all entries.
+        hot_rounds: Rounds of the training beforehand that finds hot entries.
+        residual: Keep what is not sent for the next round.
+    """
+
+    sent: Share = "1%"
     hot_rounds: int = 3
     residual: bool = True
 
@@ -187,9 +227,14 @@ class FedavgSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopkSettings:
-    """Top-k: entries a client sends."""
+    """Top-k: every client's largest entries, with indices, to a server.
 
-    sent: int | str = "1%"
+    Attributes:
+        sent: Entries a client sends: a count, or a share of all entries.
+        residual: Keep what is not sent for the next round.
+    """
+
+    sent: Share = "1%"
     residual: bool = True
 
 
@@ -198,6 +243,8 @@ class RunSettings:
     """Everything that decides a run.
 
     Attributes:
+        algorithm: An algorithm that ``fediac list`` shows.
+        seed: Seed of everything random.
         tuning: Who chooses FediAC's threshold and bits: ``local`` clients (bits only),
             a ``server`` that sees the first round, or ``none``: they are given.
     """
@@ -233,11 +280,12 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: {say_reason(error)}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     table.pop("versions", None)  # a resolved file also says what wrote it
+    table.pop("paper", None)  # and a scenario of the paper what it stands beside
     for override in overrides:
         _override(table, override)
     return parse_settings(RunSettings, table, source=str(path))
@@ -268,50 +316,20 @@ def parse_settings(
         ConfigError: A key is unknown or a value has the wrong type.
     """
     place = f"[{name}]" if name else "the top level"
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     known = [each.name for each in fields(kind)]  # type: ignore[arg-type] # dataclass
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in known:
-            near = get_close_matches(key, known, n=1, cutoff=0.0)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = hint_name(key, known)
             raise ConfigError(f"{source}: unknown key {key!r} in {place}{hint}")
         wanted = hints[key]
+        path = f"{source}: {name}.{key}" if name else f"{source}: {key}"
         if is_dataclass(wanted):
             if not isinstance(value, Mapping):
-                raise ConfigError(f"{source}: {key!r} must be a table, got {value!r}")
+                raise ConfigError(f"{path} must be a table, got {value!r}")
             kind_of_table: type[Any] = wanted  # type: ignore[assignment] # a class
             values[key] = parse_settings(kind_of_table, value, source=source, name=key)
         else:
-            values[key] = _convert(value, wanted, f"{source}: {key!r} in {place}")
+            values[key] = convert(value, wanted, path)
     return kind(**values)
-
-
-def _convert(value: object, wanted: Any, place: str) -> Any:  # noqa: ANN401 - any type
-    """Return ``value`` if the annotation ``wanted`` allows it."""
-    origin = get_origin(wanted)
-    options = get_args(wanted) if origin in (Union, UnionType) else (wanted,)
-    for option in options:
-        if get_origin(option) is Literal and value in get_args(option):
-            return value
-        if get_origin(option) is tuple and isinstance(value, list | tuple):
-            return tuple(_convert(each, get_args(option)[0], place) for each in value)
-        if option is float and type(value) in (int, float):
-            return float(value)  # type: ignore[arg-type] # a number by the test above
-        if isinstance(option, type) and type(value) is option:
-            return value
-    raise ConfigError(f"{place} must be {_describe(options)}, got {value!r}")
-
-
-def _describe(options: Sequence[Any]) -> str:
-    names = {int: "a whole number", float: "a number", bool: "true or false"}
-    names |= {str: "a string"}
-    words = []
-    for option in options:
-        if get_origin(option) is Literal:
-            words += [repr(each) for each in get_args(option)]
-        elif get_origin(option) is tuple:
-            words.append("a list of strings")
-        elif option is not NoneType:
-            words.append(names[option])
-    return " or ".join(words)

@@ -13,12 +13,35 @@ MAX_LISTED = 10_000
 """Counts that one list may name; more is a typing error."""
 
 
-def parse_count(text: str, *, name: str) -> int:
-    """Return a whole number written like 11173962, 11_173_962 or 1e9."""
-    number = _whole_number(text.strip())
+def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
+    """Return a whole number written like 11173962, 11_173_962 or 1e9.
+
+    Args:
+        text: What was written.
+        name: What to call it in an error.
+        at_least: The smallest that is allowed.
+    """
+    written = text.strip()
+    number = _whole_number(written.removeprefix("-"))
     if number is None:
         raise ValueError(f"{name} must be a whole number, got {text!r}")
+    number = -number if written.startswith("-") else number
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {written}")
     return number
+
+
+def parse_number(text: str, *, name: str) -> float:
+    """Return a number written like 0.32, -0.5 or 1e-3; what it may be is not checked.
+
+    Args:
+        text: What was written.
+        name: What to call it in an error.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {text!r}") from None
 
 
 def parse_share(text: str | int, *, of: int, name: str) -> int:
@@ -44,6 +67,27 @@ def parse_share(text: str | int, *, of: int, name: str) -> int:
     if not 0 < percent <= 100:
         raise ValueError(f"{name} must be above 0% and at most 100%, got {text!r}")
     return math.ceil(percent * of / 100)
+
+
+def parse_portion(value: object, *, name: str) -> float:
+    """Return a part of 1, given as such or as a share like ``95%``.
+
+    Args:
+        value: What was written.
+        name: What to call the setting in an error.
+    """
+    portion = math.nan
+    if isinstance(value, str):
+        share = _SHARE.fullmatch(value.strip())
+        portion = float(Fraction(share[1]) / 100) if share else math.nan
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        portion = float(value)
+    if not 0.0 < portion <= 1.0:
+        raise ValueError(
+            f'{name} must be above 0 and at most 1, or a share such as "95%", '
+            f"got {value!r}"
+        )
+    return portion
 
 
 def parse_counts(text: str, *, name: str) -> list[int]:

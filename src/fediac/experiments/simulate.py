@@ -1,6 +1,6 @@
 """``fediac simulate``: how long rounds take on a given network, without training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -10,17 +10,41 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from fediac.compressors import CATALOG
 from fediac.core.ledger import Ledger
+from fediac.errors import ConfigError
 from fediac.experiments.expected import ExpectedRound, expected_ledger
 from fediac.experiments.networks import (
     NetworkSetting,
     describe_network,
     make_network,
 )
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import count, open_console, say_written, write_json
 from fediac.experiments.plots import check_plot, plot_round
 from fediac.sim import RoundTiming, simulate_round
 from fediac.transports import WIRE
+
+_USED_BY = {
+    "chosen": ("fediac", "omnireduce", "libra", "topk"),
+    "bits": ("fediac", "switchml"),
+    "threshold": ("fediac",),
+}
+"""Option -> the algorithms whose rounds it changes."""
+
+
+def refuse_unused(algorithm: str, given: Iterable[str]) -> None:
+    """Refuse options that the algorithm has no use for: the user expects an effect.
+
+    Args:
+        algorithm: A name; whether there is such a one is not checked here.
+        given: Names of the options that the user gave.
+    """
+    for name in given:
+        users = _USED_BY[name]
+        if algorithm in CATALOG and algorithm not in users:
+            raise ConfigError(
+                f"{name} does not apply to {algorithm}, only to {', '.join(users)}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +132,7 @@ def run_simulate(
     simulation = simulate(setting, network, n_rounds=n_rounds, seed=seed)
     if plot is not None:
         plot_round(simulation.longest, path=plot, title=_title(simulation))
+        say_written(plot)
     if as_json:
         write_json(_document(simulation))
     else:
@@ -117,8 +142,8 @@ def run_simulate(
 def _title(simulation: Simulation) -> str:
     setting = simulation.setting
     return (
-        f"{setting.algorithm}, {setting.dim:,} parameters, {setting.n_clients} "
-        f"clients, {describe_network(simulation.network)}"
+        f"{setting.algorithm}, {count(setting.dim, 'parameter')}, "
+        f"{count(setting.n_clients, 'client')}, {describe_network(simulation.network)}"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from fediac.errors import UpdateError
+from fediac.errors import UpdateError, say_reason
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -41,8 +41,7 @@ def open_updates(path: Path) -> NDArray[Any]:
         with warnings.catch_warnings(action="ignore"):  # as in _read_header
             values = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UpdateError(f"{path}: {reason}") from error
+        raise UpdateError(f"{path}: {say_reason(error)}") from error
     except (ValueError, OverflowError) as error:
         if isinstance(error, UpdateError):
             raise

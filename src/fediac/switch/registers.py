@@ -72,6 +72,10 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_n_clients(self.n_clients)
+        if not isinstance(self.register_bytes, int):
+            raise TypeError(
+                f"register_bytes must be a whole number, got {self.register_bytes!r}"
+            )
         if self.register_bytes > MAX_REGISTER_BYTES:
             raise ValueError(
                 f"register_bytes must be at most {MAX_REGISTER_BYTES} (32-bit "

@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fediac.compressors import Compressor
+from fediac.compressors.protocol import check_whole
 from fediac.core.ledger import PAYLOAD
 from fediac.core.rng import Stream
 from fediac.sim import Network, paper_switch, paper_uplinks, simulate_round
 from fediac.switch import Switch
+from fediac.training.arguments import (
+    check_clients,
+    check_settings,
+    make_algorithm,
+    make_module,
+)
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
 from fediac.training.federation import Federation
@@ -76,19 +83,18 @@ class Experiment:
         seed: int = 1,
         device: str = "auto",
     ) -> None:
+        check_settings(local, network, seed=seed, device=device)
         dataset = dataset_of(train, test)
-        initial = model()
+        initial = make_module(model)
         dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
-        algorithm = compressor(dim)
+        algorithm = make_algorithm(compressor, dim)
         n_clients = algorithm.n_clients
         if clients is None:
             stream = Stream(seed, 0, 0).purpose("partition")
             clients = split_iid(dataset.train.labels, n_clients, stream=stream)
-        if len(clients) != n_clients:
-            raise ValueError(
-                f"clients must be {n_clients} (the compressor's n_clients), "
-                f"got {len(clients)}"
-            )
+        clients = check_clients(
+            clients, n_clients=n_clients, n_examples=len(dataset.train.labels)
+        )
         local = LocalSettings(epochs=1, batch_size=32) if local is None else local
         has_cuda = torch.cuda.is_available() and device != "cpu"
         make = CudaEngine if has_cuda else CpuEngine
@@ -121,7 +127,11 @@ class Experiment:
         return self._engine.model.module
 
     def run(self, n_rounds: int) -> Iterator[RoundReport]:
-        """Yield a report after every round."""
+        """Return an iterator that runs a round and gives a report at each step."""
+        check_whole("n_rounds", n_rounds, at_least=1)
+        return self._rounds(n_rounds)
+
+    def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:
         progress = self._federation.start()
         payload_mib = time_s = 0.0
         for _ in range(n_rounds):

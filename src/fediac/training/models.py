@@ -7,13 +7,12 @@ same initial weights whatever ran before.
 import importlib
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, hint_name
 
 Shape = tuple[int, int, int]
 """Channels, height and width of an image."""
@@ -133,8 +132,7 @@ def find_model(name: str) -> Builder:
     if name in MODELS:
         return MODELS[name]
     if ":" not in name:
-        near = get_close_matches(name, MODELS, n=1, cutoff=0.0)[0]
-        raise ConfigError(f"unknown model {name!r}; did you mean {near!r}?")
+        raise ConfigError(f"unknown model {name!r}{hint_name(name, MODELS)}")
     module_name, _, function = name.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a command looks beside itself only

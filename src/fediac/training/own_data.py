@@ -33,7 +33,16 @@ def dataset_of(train: Pair, test: Pair, *, name: str = "own data") -> Dataset:
 
 
 def _examples(pair: Pair, what: str) -> Examples:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise DatasetError(
+            f"{what} must be a pair of inputs and labels, got {type(pair).__name__}"
+        )
     inputs, labels = (np.asarray(each) for each in pair)
+    if not inputs.ndim or not labels.ndim or inputs.dtype.kind not in "fiub":
+        raise DatasetError(
+            f"{what} must be arrays of numbers, got inputs of {inputs.dtype} and "
+            f"labels of {labels.dtype}"
+        )
     if len(inputs) != len(labels) or not len(labels):
         raise DatasetError(
             f"{what} must have as many labels as inputs, at least one, "

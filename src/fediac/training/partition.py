@@ -6,13 +6,12 @@ one, given that their datasets have the same hash.
 
 import hashlib
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fediac.core.rng import Stream
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, hint_name
 from fediac.training.datasets import Dataset
 from fediac.training.splits import (
     Clients,
@@ -153,8 +152,7 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
         ValueError: A setting is out of range for this dataset.
     """
     if kind not in KINDS:
-        near = get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]
-        raise ConfigError(f"unknown partition {kind!r}; did you mean {near!r}?")
+        raise ConfigError(f"unknown partition {kind!r}{hint_name(kind, KINDS)}")
     stream = Stream(seed, round_number=0, client=0)
     least = MIN_SIZES[kind] if min_size is None else min_size
     labels = dataset.train.labels

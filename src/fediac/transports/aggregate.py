@@ -15,7 +15,12 @@ from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.transports.arrays import ArrayTransport
-from fediac.transports.checks import check_finite, check_round
+from fediac.transports.checks import (
+    check_arguments,
+    check_finite,
+    check_round,
+    check_states,
+)
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
 
@@ -94,6 +99,10 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         UpdateError: An update is not finite or does not fit the others. Nothing has
             been changed then.
     """
+    check_arguments(updates, compressor, switch, seed=seed, round_number=round_number)
+    for name, given in (("states", states), ("out", out)):
+        if given is not None:
+            check_states(name, given)
     switch = Switch() if switch is None else switch
     states = [State()] * len(updates) if states is None else states
     buffers = [None] * len(updates) if out is None else [each.residual for each in out]

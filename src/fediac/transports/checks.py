@@ -1,15 +1,69 @@
 """Bad input to a round: one clear line each, before anything is changed."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from fediac.compressors.protocol import Compressor, State, nonfinite_error
+from fediac.compressors.protocol import Compressor, State, check_whole, nonfinite_error
 from fediac.core.corrected import count_nonfinite
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.errors import UpdateError
+from fediac.switch.pipeline import Switch
 from fediac.wire.header import MAX_CLIENTS
+
+
+def check_arguments(
+    updates: object,
+    compressor: object,
+    switch: object,
+    *,
+    seed: object,
+    round_number: object,
+) -> None:
+    """Refuse arguments of the wrong kind by their names, not from deep inside."""
+    if not _is_list(updates):
+        raise TypeError(
+            "updates must be a list of vectors, one a client, "
+            f"got {type(updates).__name__}"
+        )
+    if isinstance(compressor, type) or not callable(
+        getattr(compressor, "run_round", None)
+    ):
+        name = getattr(compressor, "__name__", type(compressor).__name__)
+        raise TypeError(
+            f"compressor must be one like FediAC(...), with run_round, got {name}"
+        )
+    if switch is not None and not isinstance(switch, Switch):
+        raise TypeError(f"switch must be a Switch, got {type(switch).__name__}")
+    check_whole("seed", seed)
+    check_whole("round_number", round_number)
+
+
+def check_states(name: str, states: object) -> None:
+    """Refuse states that no round returned."""
+    every: Any = states if _is_list(states) else [None]
+    if not all(isinstance(each, State) for each in every):
+        raise TypeError(
+            f"{name} must be the list of states that a round returned, "
+            f"got {_name_kinds(states)}"
+        )
+
+
+def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
+    """Return the type of something, and of what is in it."""
+    name = type(given).__name__
+    if not _is_list(given):
+        return name
+    kinds = dict.fromkeys(type(each).__name__ for each in given)
+    return f"{name} of {', '.join(kinds)}"
+
+
+def _is_list(given: object) -> bool:
+    """Return whether it has a length and an order, as rows of an array have, too."""
+    has_order = hasattr(given, "__len__") and hasattr(given, "__getitem__")
+    return has_order and not isinstance(given, str | bytes | Mapping)
 
 
 def check_round(

@@ -21,3 +21,9 @@ def test_unknown_algorithm_names_the_nearest(name: str, nearest: str) -> None:
     text = f"unknown algorithm {name!r}; did you mean {nearest!r}?"
     with refuses(text, ConfigError):
         find(name)
+
+
+def test_a_name_that_is_near_none_gets_all_of_them() -> None:
+    text = "unknown algorithm 'adam'; there are " + ", ".join(CATALOG)
+    with refuses(text, ConfigError):
+        find("adam")

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,6 @@ def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> No
         ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
         ({"stop": {"real_s": -1}}, "stop.real_s must be at least 0, got -1.0"),
         (
-            {"stop": {"target": 63}},
-            "stop.target must be above 0 and at most 1 (all right), got 63",
-        ),
-        (
             {"save": {"checkpoint_every": 0}},
             "save.checkpoint_every must be at least 1, got 0",
         ),
@@ -130,6 +127,14 @@ def test_settings_that_cannot_be_run_are_refused_before_training(
 ) -> None:
     with refuses(text, ConfigError):
         build(**changes)
+
+
+def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    beyond = replace(settings, stop=replace(settings.stop, target=63.0))
+    text = "stop.target must be above 0 and at most 1 (all right), got 63"
+    with refuses(text, ConfigError):
+        build_experiment(beyond)
 
 
 def test_widths_that_cannot_hold_all_clients_are_refused_before_training(

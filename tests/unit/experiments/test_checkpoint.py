@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 from fediac.compressors import State
 from fediac.errors import RunError
 from fediac.experiments.checkpoint import (
-    FILE_NAME,
     Checkpoint,
     load_checkpoint,
     save_checkpoint,
     save_model,
 )
+from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 from fediac.training.flat import flatten_model
 from tests.support import bytes_of
@@ -106,7 +106,7 @@ def test_a_writer_that_dies_leaves_the_checkpoint_before(
     assert load(tmp_path).progress.round_number == 4
     save_checkpoint(tmp_path, Checkpoint(make_progress(6)))
     assert load(tmp_path).progress.round_number == 6
-    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
 def test_a_loaded_checkpoint_may_be_replaced_while_it_is_used(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def damage(path: Path, how: str) -> None:
     "how", ["cut", "empty", "foreign", "other facts", "no statistics"]
 )
 def test_a_damaged_checkpoint_is_named(tmp_path: Path, how: str) -> None:
-    path = tmp_path / FILE_NAME
+    path = tmp_path / CHECKPOINT
     save_checkpoint(tmp_path, Checkpoint(make_progress()))
     damage(path, how)
     with pytest.raises(RunError, match="not a checkpoint of a run"):

@@ -113,13 +113,19 @@ def test_a_comparison_shows_all_and_how_to_draw_them(
 
 def test_names_must_be_there(config: Path) -> None:
     with refuses(
-        "algorithms must name some of fediac, switchml, omnireduce, libra, fedavg, "
+        "--algorithms must name some of fediac, switchml, omnireduce, libra, fedavg, "
         "topk",
         ConfigError,
     ):
         compare(config, " , ")
-    with refuses("unknown algorithm 'fedex'; did you mean 'fediac'?", ConfigError):
-        compare(config, "fedex")
+    with refuses("unknown algorithm 'fediak'; did you mean 'fediac'?", ConfigError):
+        compare(config, "fediak")
+    with refuses(
+        "unknown algorithm 'sgd'; there are fediac, switchml, omnireduce, libra, "
+        "fedavg, topk",
+        ConfigError,
+    ):
+        run(config, overrides=["algorithm=sgd"])
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])
@@ -155,6 +161,22 @@ def test_ctrl_c_says_how_to_go_on_and_that_works(
     start(config.parent / "whole")
     inside = "fediac" if command == "compare" else ""
     assert read_lines(out / inside) == read_lines(config.parent / "whole" / inside)
+
+
+def test_ctrl_c_before_a_folder_is_made_leaves_nothing_to_resume(
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fediac.experiments.run.build_experiment", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        run(config, out=tmp_path / "out")
+    assert ended.value.code == 130
+    assert capsys.readouterr() == ("", "stopped before anything was written\n")
 
 
 def test_resuming_where_no_run_is_starts_none(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_every_algorithm_can_be_expected() -> None:
     ("changes", "message"),
     [
         ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"n_clients": 0}, "n_clients must be at least 1, got 0"),
+        ({"n_clients": 0}, "n_clients must be in 1..1024, got 0"),
         ({"n_chosen": 0}, "chosen must be in 1..1000 (dim), got 0"),
         ({"n_chosen": 1001}, "chosen must be in 1..1000 (dim), got 1001"),
         ({"threshold": 9}, "threshold must be in 1..5 (n_clients), got 9"),

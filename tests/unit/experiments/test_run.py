@@ -11,9 +11,10 @@ from safetensors.torch import load_file
 
 from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, FediacError, RunError, UpdateError
-from fediac.experiments.checkpoint import FILE_NAME, load_checkpoint
+from fediac.experiments.checkpoint import load_checkpoint
+from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.report.reading import read_run
-from fediac.experiments.run import CONFIG, MODEL, run_experiment
+from fediac.experiments.run import MODEL, run_experiment
 from fediac.experiments.settings import RunSettings, StopSettings, read_settings
 from tests.support import refuses
 from tests.tiny import make_settings, normed_model, read_lines, seeded
@@ -49,7 +50,7 @@ def run(folder: Path, *, resumes: bool = False, **changes: Any) -> dict[str, Any
 def test_every_algorithm_leaves_a_whole_run(tmp_path: Path, algorithm: str) -> None:
     folder = tmp_path / "run"
     summary = run(folder, algorithm=algorithm, stop={"rounds": 2})
-    names = {CONFIG, "rounds.jsonl", "summary.json", MODEL, FILE_NAME}
+    names = {CONFIG, "rounds.jsonl", "summary.json", MODEL, CHECKPOINT}
     assert {path.name for path in folder.iterdir()} == names
     written = json.loads((folder / "summary.json").read_text())
     assert written == json.loads(json.dumps(summary))
@@ -70,7 +71,8 @@ def test_the_settings_are_kept_resolved_with_seed_and_versions(tmp_path: Path) -
     assert document["seed"] == 9
     assert document["train"]["device"] in ("cpu", "cuda")
     assert document["train"]["lr"] == 0.1
-    assert set(document["versions"]) == {"fediac", "numpy", "torch", "python"}
+    names = {"fediac", "numpy", "torch", "python", "machine"}
+    assert names <= set(document["versions"]) <= names | {"commit"}
     # A run's own settings run it again.
     settings = read_settings(config)
     again = run_experiment(settings, tmp_path / "again", resumes=False)
@@ -96,6 +98,7 @@ def test_the_final_model_loads_into_the_users_own(tmp_path: Path) -> None:
     ("stop", "n_rounds", "reason"),
     [
         ({"rounds": 2}, 2, "2 rounds done"),
+        ({"rounds": 1}, 1, "1 round done"),
         # A round takes the 0.1 s of its training and a little more.
         ({"rounds": 50, "simulated_s": 0.15}, 2, "0.15 simulated seconds over"),
         ({"rounds": 50, "real_s": 1e-6}, 1, "1e-06 seconds over"),
@@ -110,12 +113,60 @@ def test_a_run_ends_with_the_first_stop_it_reaches(
     assert len(read_lines(tmp_path / "run")) == summary["rounds"] == n_rounds
 
 
-def test_the_clock_of_the_first_switch_stops_a_run(tmp_path: Path) -> None:
-    network = {"switches": ["slow", "fast"]}
+@pytest.mark.parametrize("switches", [["1e2", "fast"], ["fast", "1e2"]])
+def test_the_clocks_of_all_switches_stop_a_run(
+    tmp_path: Path, switches: list[str]
+) -> None:
+    network = {"switches": switches}
     run(tmp_path / "run", network=network, stop={"rounds": 9, "simulated_s": 0.15})
-    lines = read_lines(tmp_path / "run")
-    assert list(lines[0]["time_s"]) == ["slow", "fast"]
-    assert [line["time_s"]["slow"] >= 0.15 for line in lines] == [False, True]
+    times = [line["time_s"] for line in read_lines(tmp_path / "run")]
+    assert list(times[0]) == switches
+    # The slow switch is over 0.15 s after the first round already.
+    assert [time["1e2"] >= 0.15 for time in times] == [True, True]
+    assert [time["fast"] >= 0.15 for time in times] == [False, True]
+
+
+def test_a_run_that_keeps_no_model_leaves_what_it_measured(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "data", stop={"rounds": 2})
+    kept = run_experiment(settings, tmp_path / "kept", resumes=False)
+    lean = run_experiment(settings, tmp_path / "lean", resumes=False, keeps_model=False)
+    names = {CONFIG, "rounds.jsonl", "summary.json"}
+    assert {path.name for path in (tmp_path / "lean").iterdir()} == names
+    assert read_lines(tmp_path / "lean") == read_lines(tmp_path / "kept")
+    assert lean["accuracy"] == kept["accuracy"]
+
+
+def test_a_checkpoint_on_the_way_is_gone_when_no_model_is_kept(tmp_path: Path) -> None:
+    settings = make_settings(
+        tmp_path / "data", stop={"rounds": 3}, save={"checkpoint_every": 2}
+    )
+    run_experiment(settings, tmp_path / "run", resumes=False, keeps_model=False)
+    assert not (tmp_path / "run" / CHECKPOINT).exists()
+
+
+class StopAfter(Spy):
+    """A user who presses Ctrl-C in the round after this one."""
+
+    def __init__(self, n_rounds: int) -> None:
+        super().__init__()
+        self._n_rounds = n_rounds
+
+    def client_done(self) -> None:
+        if len(self.rounds) == self._n_rounds:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_loses_no_round_between_checkpoints(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"stop": {"rounds": 4}, "save": {"checkpoint_every": 9}}
+    settings = make_settings(tmp_path / "data", **changes)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(settings, tmp_path / "run", resumes=False, watcher=StopAfter(3))
+    spy = Spy()
+    run_experiment(settings, tmp_path / "run", resumes=True, watcher=spy)
+    assert spy.starts == [(3, 3)]
+    assert spy.rounds == [4]
+    run_experiment(settings, tmp_path / "whole", resumes=False)
+    assert read_lines(tmp_path / "run") == read_lines(tmp_path / "whole")
 
 
 def test_a_watcher_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
@@ -173,7 +224,7 @@ def test_a_run_whose_settings_are_lost_cannot_go_on(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "run", stop={"rounds": 1})
     run(tmp_path / "other", model={"name": "tests.tiny:normed_model"})
-    (tmp_path / "other" / FILE_NAME).replace(tmp_path / "run" / FILE_NAME)
+    (tmp_path / "other" / CHECKPOINT).replace(tmp_path / "run" / CHECKPOINT)
     with refuses(f"{tmp_path / 'run'}: the checkpoint is of another model", RunError):
         run(tmp_path / "run", resumes=True, stop={"rounds": 5})
 

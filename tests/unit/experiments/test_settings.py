@@ -79,10 +79,14 @@ bits = 14
             {"train": {"local_epoch": 3}},
             "'local_epoch' in [train]; did you mean 'local_epochs'?",
         ),
-        ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]"),
+        ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]; there are none"),
+        (
+            {"clients": {"n": 3}},
+            "'n' in [clients]; there are number, participation",
+        ),
     ],
 )
-def test_unknown_keys_are_errors_with_the_nearest_name(
+def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
     table: dict[str, Any], text: str
 ) -> None:
     with refuses(f"run.toml: unknown key {text}", ConfigError):
@@ -92,36 +96,57 @@ def test_unknown_keys_are_errors_with_the_nearest_name(
 @pytest.mark.parametrize(
     ("table", "text"),
     [
-        ({"seed": "1"}, "'seed' in the top level must be a whole number, got '1'"),
-        ({"seed": True}, "'seed' in the top level must be a whole number, got True"),
-        ({"seed": 1.0}, "'seed' in the top level must be a whole number, got 1.0"),
+        ({"seed": "1"}, "seed must be a whole number, got '1'"),
+        ({"seed": True}, "seed must be a whole number, got True"),
+        ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
         (
             {"tuning": "global"},
-            "'tuning' in the top level must be 'local' or 'server' or 'none', "
-            "got 'global'",
+            'tuning must be "local" or "server" or "none", got \'global\'',
         ),
-        ({"train": 3}, "'train' must be a table, got 3"),
-        ({"train": {"lr": "0.1"}}, "'lr' in [train] must be a number, got '0.1'"),
+        ({"train": 3}, "train must be a table, got 3"),
+        ({"train": {"lr": "0.1"}}, "train.lr must be a number, got '0.1'"),
         (
             {"save": {"tensorboard": 1}},
-            "'tensorboard' in [save] must be true or false, got 1",
+            "save.tensorboard must be true or false, got 1",
         ),
         (
             {"network": {"switches": "fast"}},
-            "'switches' in [network] must be a list of strings, got 'fast'",
+            "network.switches must be a list of strings, got 'fast'",
         ),
         (
             {"network": {"switches": [1]}},
-            "'switches' in [network] must be a string, got 1",
+            "network.switches must be a string, got 1",
         ),
         (
             {"fediac": {"bits": "tune"}},
-            "'bits' in [fediac] must be a whole number or 'tuned' or 'bound', "
-            "got 'tune'",
+            'fediac.bits must be a whole number or "tuned" or "bound", got \'tune\'',
         ),
         (
             {"clients": {"participation": 0.5}},
-            "'participation' in [clients] must be a whole number or a string, got 0.5",
+            "clients.participation must be a whole number or a share such as "
+            '"5%", got 0.5; write "50%"',
+        ),
+        (
+            {"fediac": {"votes": 2.0}},
+            'fediac.votes must be a whole number or a share such as "5%", got 2.0',
+        ),
+        (
+            {"fediac": {"votes": "many"}},
+            "fediac.votes must be a whole number or a share such as 5%, got 'many'",
+        ),
+        (
+            {"fediac": {"threshold": "120%"}},
+            "fediac.threshold must be above 0% and at most 100%, got '120%'",
+        ),
+        (
+            {"stop": {"target": 95}},
+            "stop.target must be above 0 and at most 1, or a share such as "
+            '"95%", got 95',
+        ),
+        (
+            {"stop": {"target": "high"}},
+            "stop.target must be above 0 and at most 1, or a share such as "
+            "\"95%\", got 'high'",
         ),
     ],
 )
@@ -163,15 +188,22 @@ def test_overrides_that_say_nothing_are_refused(
 
 def test_an_unknown_key_in_an_override_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, "")
-    text = f"{path}: unknown key 'rate' in [train]; did you mean 'at_once'?"
+    text = f"{path}: unknown key 'batch' in [train]; did you mean 'batch_size'?"
     with refuses(text, ConfigError):
-        read_settings(path, ["train.rate=1"])
+        read_settings(path, ["train.batch=1"])
+
+
+@pytest.mark.parametrize("target", [0.95, "95%", " 95 %"])
+def test_a_target_is_a_number_or_a_share(target: float | str) -> None:
+    assert parse({"stop": {"target": target}}).stop.target == 0.95
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     missing = tmp_path / "none.toml"
-    with refuses(f"{missing}: no such file", ConfigError):
+    with refuses(f"{missing}: no such file or directory", ConfigError):
         read_settings(missing)
+    with refuses(f"{tmp_path}: is a directory", ConfigError):
+        read_settings(tmp_path)
     broken = write(tmp_path, "seed = ")
     with pytest.raises(ConfigError, match=r"run\.toml: Invalid value"):
         read_settings(broken)

@@ -1,6 +1,14 @@
+import math
+
 import pytest
 
-from fediac.experiments.shares import parse_count, parse_counts, parse_share
+from fediac.experiments.shares import (
+    parse_count,
+    parse_counts,
+    parse_number,
+    parse_share,
+)
+from tests.support import refuses
 
 
 @pytest.mark.parametrize(
@@ -18,11 +26,32 @@ def test_counts_are_read_as_people_write_them(text: str, count: int) -> None:
     assert parse_count(text, name="dim") == count
 
 
-@pytest.mark.parametrize("text", ["", "1.5", "-3", "abc", "1e-3", "nan", "1e999", "5%"])
+@pytest.mark.parametrize(
+    "text", ["", "1.5", "--3", "abc", "1e-3", "nan", "1e999", "5%"]
+)
 def test_what_is_no_count_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^dim must") as caught:
         parse_count(text, name="dim")
     assert str(caught.value) == f"dim must be a whole number, got {text!r}"
+
+
+@pytest.mark.parametrize(("text", "least"), [("-3", 0), ("0", 1), ("19", 20)])
+def test_counts_have_a_smallest(text: str, least: int) -> None:
+    with refuses(f"--rounds must be at least {least}, got {text}"):
+        parse_count(text, name="--rounds", at_least=least)
+    assert parse_count(str(least), name="--rounds", at_least=least) == least
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0.32", 0.32), ("-5e-1", -0.5), ("7", 7.0), ("inf", math.inf)]
+)
+def test_numbers_are_read_as_python_does(text: str, number: float) -> None:
+    assert parse_number(text, name="--phi") == number
+
+
+def test_what_is_no_number_is_refused() -> None:
+    with refuses("--phi must be a number, got 'small'"):
+        parse_number("small", name="--phi")
 
 
 @pytest.mark.parametrize(

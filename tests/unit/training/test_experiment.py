@@ -98,3 +98,108 @@ def test_arrays_that_do_not_fit_are_refused(
 ) -> None:
     with refuses(text, DatasetError):
         dataset_of(train, (np.zeros((2, 2)), np.arange(2)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"compressor": fediac.FedAvg(4)},
+            "compressor must be a function of the number of parameters, such as "
+            "lambda dim: FediAC(10, n_votes=dim // 20, threshold=2), got FedAvg",
+        ),
+        (
+            {"compressor": lambda _: "fediac"},
+            "compressor must return one like FediAC(...), with run_round, got str",
+        ),
+        ({"local": {"lr": 0.1}}, "local must be a LocalSettings, got dict"),
+        ({"network": "fast"}, "network must be a Network, got str"),
+        (
+            {"clients": 4},
+            "clients must be a list with the example numbers of each client, got int",
+        ),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(
+    changes: dict[str, object], text: str
+) -> None:
+    with refuses(text, TypeError):
+        make_experiment(**changes)
+
+
+def test_a_model_is_made_not_given() -> None:
+    x, y = make_data(8)
+    make = Experiment
+    text = (
+        "model must be a function that makes one, such as lambda: nn.Linear(20, 3), "
+        "got Linear"
+    )
+    with refuses(text, TypeError):
+        make(nn.Linear(6, 2), (x, y), (x, y), compressor=lambda _: fediac.FedAvg(2))
+    with refuses("model must return an nn.Module, got NoneType", TypeError):
+        make(
+            lambda: None,  # type: ignore[arg-type,return-value] # that is the point
+            (x, y),
+            (x, y),
+            compressor=lambda _: fediac.FedAvg(2),
+        )
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            [0.5],
+            "clients: client 0 must have a vector of whole numbers, at least one, got "
+            "float64 of shape (1,)",
+        ),
+        (
+            [],
+            "clients: client 0 must have a vector of whole numbers, at least one, got "
+            "float64 of shape (0,)",
+        ),
+        (
+            [3, 80],
+            "clients: example numbers of client 0 must be in 0..79, got 3 to 80",
+        ),
+        (
+            [-1],
+            "clients: example numbers of client 0 must be in 0..79, got -1 to -1",
+        ),
+    ],
+)
+def test_clients_have_examples_that_there_are(rows: list[float], text: str) -> None:
+    with refuses(text):
+        make_experiment(clients=[rows, [1], [2], [3]])
+
+
+def test_lists_of_example_numbers_will_do() -> None:
+    rows = [[0, 1, 2], [3, 4], [5], [6, 7, 8, 9]]
+    arrays = [np.array(each) for each in rows]
+    reports = [next(make_experiment(clients=each).run(1)) for each in (rows, arrays)]
+    assert reports[0] == reports[1]
+
+
+def test_devices_are_named() -> None:
+    with refuses("device must be auto, cpu or cuda, got 'gpu'"):
+        make_experiment(device="gpu")
+
+
+def test_there_is_at_least_one_round() -> None:
+    experiment = make_experiment()
+    with refuses("n_rounds must be at least 1, got 0"):
+        experiment.run(0)
+    with refuses("n_rounds must be a whole number, got '3'", TypeError):
+        experiment.run("3")  # type: ignore[arg-type] # that is the point
+
+
+def test_data_are_pairs_of_arrays() -> None:
+    x, y = make_data(8)
+    with refuses("train must be a pair of inputs and labels, got Tensor", DatasetError):
+        dataset_of(x, (x, y))  # type: ignore[arg-type] # that is the point
+    with refuses(
+        "test must be arrays of numbers, got inputs of object and labels of int64",
+        DatasetError,
+    ):
+        dataset_of((x, y), (None, y))

@@ -210,3 +210,67 @@ def test_tensors_must_be_on_one_device() -> None:
     text = "client 1: update is Tensor of float32 on meta but the first is "
     with refuses(f"{text}Tensor of float32 on cpu", UpdateError):
         run(updates)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"updates": None},
+            "updates must be a list of vectors, one a client, got NoneType",
+        ),
+        (
+            {"updates": dict(enumerate(good_updates()))},
+            "updates must be a list of vectors, one a client, got dict",
+        ),
+        (
+            {"updates": (each for each in good_updates())},
+            "updates must be a list of vectors, one a client, got generator",
+        ),
+        (
+            {"compressor": FediAC},
+            "compressor must be one like FediAC(...), with run_round, got FediAC",
+        ),
+        (
+            {"compressor": "fediac"},
+            "compressor must be one like FediAC(...), with run_round, got str",
+        ),
+        ({"switch": "fast"}, "switch must be a Switch, got str"),
+        ({"seed": "1"}, "seed must be a whole number, got '1'"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"round_number": 1.0}, "round_number must be a whole number, got 1.0"),
+        (
+            {"states": good_updates()},
+            "states must be the list of states that a round returned, "
+            "got list of ndarray",
+        ),
+        (
+            {"states": State()},
+            "states must be the list of states that a round returned, got State",
+        ),
+        (
+            {"out": 7},
+            "out must be the list of states that a round returned, got int",
+        ),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(
+    changes: dict[str, Any], text: str
+) -> None:
+    arguments: dict[str, Any] = {
+        "updates": good_updates(),
+        "compressor": SwitchML(N_CLIENTS),
+        "seed": 1,
+        "round_number": 9,
+    }
+    with refuses(text, TypeError):
+        aggregate(**arguments | changes)
+
+
+def test_rows_of_an_array_are_updates() -> None:
+    rows: Any = np.stack(good_updates())
+    both = [
+        aggregate(updates, SwitchML(N_CLIENTS), seed=1, round_number=1).mean
+        for updates in (rows, good_updates())
+    ]
+    assert bytes_of(both[0]) == bytes_of(both[1])

@@ -13,6 +13,7 @@ from typing import Any
 
 from fediac.compressors import CATALOG
 from fediac.errors import RunError
+from fediac.experiments.output import count
 from fediac.experiments.report.rounds import Round, parse_object, parse_round
 
 N_LOOKS = 8
@@ -113,8 +114,8 @@ def read_run(folder: Path) -> Run | None:
     summary = _read_summary(folder / "summary.json")
     if summary is None:
         notes.append(
-            f"no summary.json: it is still running or was interrupted; shown are the "
-            f"{len(rounds)} rounds it finished."
+            "no summary.json: it is still running or was interrupted; what it "
+            f"finished is shown: {count(len(rounds), 'round')}."
         )
     elif summary.get("rounds", len(rounds)) != len(rounds):
         notes.append(

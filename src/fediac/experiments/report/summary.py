@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fediac.experiments.output import count
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import Round
 from fediac.experiments.report.settings import differing
 from fediac.experiments.report.target import Standing, Target, rank, saving
-from fediac.experiments.report.wording import count, join, mib, percent, seconds, whole
+from fediac.experiments.report.wording import join, mib, percent, seconds, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ def subtitle(runs: Sequence[Run]) -> str:
         if len(values) == 1 and isinstance(value := values.pop(), int):
             parts.append(count(value, noun))
     n_rounds = sorted({len(run.rounds) for run in runs})
-    ends = [whole(n_rounds[0])] + ([whole(n_rounds[-1])] if n_rounds[1:] else [])
-    parts.append(f"{' to '.join(ends)} rounds")
+    first = f"{whole(n_rounds[0])} to " if n_rounds[1:] else ""
+    parts.append(first + count(n_rounds[-1], "round"))
     seeds = {run.settings.get("seed") for run in runs}
     if len(seeds) == 1 and (seed := seeds.pop()) is not None:
         parts.append(f"seed {seed}")

@@ -50,11 +50,6 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number of things: ``1 run``, ``3 runs``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def join(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: ``a, b and c``."""
     if len(words) < 2:

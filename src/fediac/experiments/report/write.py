@@ -3,18 +3,17 @@
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from fediac.errors import RunError
-from fediac.experiments.output import write_json
+from fediac.errors import ConfigError, RunError
+from fediac.experiments.output import count, own_version, write_json
 from fediac.experiments.report.flat import render_csv
 from fediac.experiments.report.markdown import render_markdown
 from fediac.experiments.report.page import Report, render_page
 from fediac.experiments.report.reading import read_runs
 from fediac.experiments.report.summary import cautions
 from fediac.experiments.report.target import choose_target, parse_accuracy
-from fediac.experiments.report.wording import count, whole
+from fediac.experiments.report.wording import whole
 
 
 class Format(StrEnum):
@@ -23,6 +22,13 @@ class Format(StrEnum):
     HTML = "html"
     MD = "md"
     CSV = "csv"
+
+
+def parse_format(text: str) -> Format:
+    """Return the format that ``--format`` names."""
+    if text not in list(Format):
+        raise ConfigError(f"--format must be {' or '.join(Format)}, got {text!r}")
+    return Format(text)
 
 
 def write_report(
@@ -48,7 +54,7 @@ def write_report(
     output = output or Path(f"report.{kind.value}")
     asked = None if target is None else parse_accuracy(target)
     runs, left_out = read_runs(paths)
-    report = Report(runs, choose_target(runs, asked), left_out, _version())
+    report = Report(runs, choose_target(runs, asked), left_out, own_version())
     content = _render(report, kind)
     if str(output) == "-":
         sys.stdout.write(content)
@@ -81,10 +87,3 @@ def _write(path: Path, content: str) -> None:
         path.write_text(content, encoding="utf-8", newline="")
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error.strerror})") from None
-
-
-def _version() -> str:
-    try:
-        return version("fediac")
-    except PackageNotFoundError:
-        return "(not installed)"

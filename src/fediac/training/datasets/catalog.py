@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, hint_name
 from fediac.training.datasets.by_writer import read_by_writer
 from fediac.training.datasets.cifar import CIFAR10, CIFAR100, read_cifar
 from fediac.training.datasets.leaf import read_leaf
@@ -55,9 +54,8 @@ def load_dataset(
         if path.is_file():
             return read_by_writer(path, name)
     names = [*_READERS, *_own_names(where)]
-    near = get_close_matches(name, names, n=1, cutoff=0.0)[0]
     raise ConfigError(
-        f"unknown dataset {name!r}; did you mean {near!r}? "
+        f"unknown dataset {name!r}{hint_name(name, names)} "
         f"(no {paths[0].name} or {paths[1].name} in {where})"
     )
 

@@ -63,8 +63,8 @@ def test_missing_summary_is_noted(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "a", "libra", n_rounds=3, has_summary=False))
     assert run is not None
     assert run.notes == (
-        "no summary.json: it is still running or was interrupted; shown are the 3 "
-        "rounds it finished.",
+        "no summary.json: it is still running or was interrupted; what it "
+        "finished is shown: 3 rounds.",
     )
 
 

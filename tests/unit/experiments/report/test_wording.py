@@ -3,9 +3,9 @@
 import pytest
 
 from fediac.experiments.report.markup import tag, text
+from fediac.experiments.output import count
 from fediac.experiments.report.wording import (
     brief,
-    count,
     digits,
     join,
     percent,

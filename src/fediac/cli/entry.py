@@ -1,0 +1,80 @@
+"""All commands together, and the ways out: results, one-line errors, exit codes."""
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+import typer
+
+from fediac.cli import network, paper, rounds, runs, theory
+from fediac.cli.app import app
+from fediac.errors import FediacError, say_reason
+
+__all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "theory"]
+
+WRONG = 2
+"""The exit code when the user asked for what is not possible."""
+
+# Typer keeps the class of all usage errors to itself but gives one of them a name.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+_BAD_VALUE = re.compile(r"Invalid value for (?P<name>[^:]+): (?:Value error, )?")
+_HINT = re.compile(r"\.? (?:\(Possible options: (.+)\)|Did you mean (.+)\?)$")
+
+
+def run_app(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what a user did wrong is one line and exit code 2."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _summarize_whole(app)
+    try:
+        code = app(words, prog_name="fediac", standalone_mode=False)
+    except _UsageError as error:
+        _fail(describe_usage(error), see=_command_of(error, words))
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        _fail(where + say_reason(error))
+    except MemoryError as error:
+        _fail(str(error) or "not enough memory")
+    except (FediacError, ValueError) as error:
+        _fail(str(error) or type(error).__name__)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def describe_usage(error: Exception) -> str:
+    """Return what typer says of a command line, as our own errors are written."""
+    text: str = error.format_message()  # type: ignore[attr-defined] # of typer's own
+    text = _BAD_VALUE.sub(lambda found: found["name"].strip("'") + ": ", text)
+    text = " ".join(text.split()).rstrip(".")
+    text = _HINT.sub(lambda found: f"; did you mean {found[1] or found[2]}?", text)
+    return text[:1].lower() + text[1:]
+
+
+def _fail(message: str, *, see: str = "") -> None:
+    """Write one line, and where help is, and end."""
+    lines = [f"error: {' '.join(message.split())}"]
+    if see:
+        lines.append(f"see {see} --help")
+    sys.stderr.write("\n".join(lines) + "\n")
+    sys.exit(WRONG)
+
+
+def _command_of(error: Exception, words: Sequence[str]) -> str:
+    """Return the command that the error is about, as far as it was understood."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        return str(context.command_path)
+    known = {each.name for each in app.registered_commands}
+    return " ".join(["fediac", *(word for word in words[:1] if word in known)])
+
+
+def _summarize_whole(group: typer.Typer) -> None:
+    """Give every command its whole first line as summary; typer would cut it."""
+    infos: Iterable[typer.models.CommandInfo] = group.registered_commands
+    for info in infos:
+        text = (info.callback.__doc__ or "") if info.callback else ""
+        info.short_help = info.short_help or text.partition("\n")[0]
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _summarize_whole(inner.typer_instance)

@@ -1,0 +1,125 @@
+"""paper: the tables and figures of the paper, from runs that anyone can repeat."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fediac.cli.app import AsJson, app
+
+_PRODUCTS = "table1|table2|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
+
+
+@app.command("paper")
+def _paper(  # noqa: PLR0913 - one parameter for each option
+    *,
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHAT...", help=f"Some of {_PRODUCTS}.", show_default=False
+        ),
+    ],
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Seconds on a CPU, with digits in the package."),
+    ] = False,
+    only: Annotated[
+        list[str],
+        typer.Option(
+            metavar="SCENARIO",
+            help="cifar10-iid, cifar10-noniid, cifar100-iid, cifar100-noniid, femnist, "
+            "unipen62 or digits. May be repeated.  [default: the paper's]",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    entrants: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Only these are run: fediac, fediac-bound, switchml, libra, "
+            "omnireduce, fedavg, or names that --dry-run shows.  [default: all]",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="LIST", help="Seeds to run: 1,2,3 or 1-3.")
+    ] = "1",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder of results.  [default: results; quick: runs/paper-quick]",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The data folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]",
+        ),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch CIFAR if it is missing.")
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="auto|cpu|cuda", help="Where to train.  [default: auto]"),
+    ] = None,
+    keep_models: Annotated[
+        bool,
+        typer.Option(
+            "--keep-models",
+            help="Keep models and checkpoints, 1 GB a run of CIFAR, so that runs can "
+            "go on for longer.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run, and how long.")
+    ] = False,
+    no_run: Annotated[
+        bool, typer.Option("--no-run", help="Only from runs that are stored.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce tables and figures of the paper.
+
+    Runs what is not stored in DIR yet, then writes tables and figures from everything
+    that is. Runs are kept in DIR/runs/SCENARIO/ENTRANT/seedK, so a later command goes
+    on where an earlier one stopped; several products share their runs.
+
+    \b
+    table1, table2   rounds, payload and simulated time to the target accuracy, with
+                     the fast and the slow switch, beside the paper's values
+    fig-accuracy     accuracy over 500 simulated seconds, both switches
+    fig-noniid       final accuracy against beta, FediAC and libra
+    fig-scale        final accuracy against the threshold, 20 to 50 clients
+    sweeps           payload to the target for each algorithm's settings
+    fig-theory       what theory promises of real rounds, and what happens
+
+    \b
+    fediac           chooses the width of levels with the fewest bytes per progress
+    fediac-bound     takes the paper's: the smallest one above its bound
+
+    \b
+    Examples:
+      fediac paper table1 --quick
+      fediac paper table1 table2 fig-accuracy --only cifar10-iid --download
+      fediac paper table1 --only cifar10-iid --entrants fediac,switchml --seeds 1-3
+      fediac paper fig-scale --dry-run
+      fediac paper table1 fig-accuracy --no-run --out results
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    from fediac.experiments.paper.asking import make_request, parse_scope
+    from fediac.experiments.paper.command import paper_command
+
+    paper_command(
+        make_request(
+            what,
+            parse_scope(only, entrants, seeds, is_quick=quick),
+            out=out,
+            data=data,
+            device=device,
+            keeps_models=keep_models,
+            may_download=download,
+            may_run=not no_run,
+            is_dry=dry_run,
+            as_json=as_json,
+        )
+    )

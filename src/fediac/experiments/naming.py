@@ -1,0 +1,71 @@
+"""Errors in the user's words: options and settings instead of arguments.
+
+The layers below name their own arguments (``n_votes``); whoever typed ``--votes`` or
+wrote ``[fediac] votes`` should read that.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from fediac.errors import ConfigError, FediacError
+from fediac.experiments.settings import RunSettings
+
+# What a message is about comes first; limits name arguments in brackets; and a word
+# with n_ in front is never prose.
+_NAMES = re.compile(r"^(\w+)\b|(?<=\()(\w+)(?=\))|\b(n_\w+)\b")
+
+
+def rename(message: str, names: Mapping[str, str]) -> str:
+    """Return the message with arguments called what the user calls them.
+
+    Args:
+        message: Of an error of this package.
+        names: Argument -> option or setting.
+    """
+    return _NAMES.sub(lambda found: names.get(found[0], found[0]), message)
+
+
+@contextmanager
+def named(names: Mapping[str, str]) -> Iterator[None]:
+    """Rename arguments in the errors that are raised inside.
+
+    Raises:
+        ConfigError: Instead of an error whose text changes.
+    """
+    try:
+        yield
+    except (ValueError, FediacError) as error:
+        message = rename(str(error), names)
+        if message == str(error):
+            raise
+        raise ConfigError(message) from error
+
+
+def setting_names(settings: RunSettings) -> Mapping[str, str]:
+    """Return argument -> key of the settings, for errors from below."""
+    own = settings.algorithm
+    return {
+        "n_clients": "clients.number",
+        "participation": "clients.participation",
+        "beta": "data.beta",
+        "classes": "data.classes",
+        "partition": "data.partition",
+        "epochs": "train.local_epochs",
+        "steps": "train.local_steps",
+        "batch_size": "train.batch_size",
+        "lr": "train.lr",
+        "lr_decay": "train.lr_decay",
+        "device": "train.device",
+        "switch": "network.switches",
+        "rates": "network.rates",
+        "compute_s": "network.compute_s",
+        "register_bytes": "network.register_bytes",
+        "votes": "fediac.votes",
+        "n_votes": "fediac.votes",
+        "threshold": "fediac.threshold",
+        "law": "fediac.law",
+        "block": "omnireduce.block",
+        "n_sent": f"{own}.sent",
+        "bits": f"{own}.bits",
+    }

@@ -1,0 +1,1 @@
+"""``fediac paper``: the paper's tables and figures from runs anyone can repeat."""

@@ -1,0 +1,65 @@
+"""What somebody typed after ``fediac paper``, checked."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from fediac.errors import ConfigError, hint_name
+from fediac.experiments.paper.command import Request
+from fediac.experiments.paper.plan import Product, Scope, make_plan
+from fediac.experiments.paper.steps import Device
+from fediac.experiments.shares import parse_counts
+
+RESULTS = Path("results")
+QUICK_RESULTS = Path("runs/paper-quick")
+
+
+def parse_scope(
+    only: Sequence[str], entrants: str | None, seeds: str, *, is_quick: bool
+) -> Scope:
+    """Return how much is asked for.
+
+    Raises:
+        ValueError: The list of seeds is none.
+    """
+    names = [] if entrants is None else entrants.split(",")
+    return Scope(
+        only=tuple(dict.fromkeys(only)),
+        entrants=tuple(name.strip() for name in names if name.strip()),
+        seeds=tuple(parse_counts(seeds, name="--seeds")),
+        is_quick=is_quick,
+    )
+
+
+def make_request(
+    what: Sequence[str],
+    scope: Scope,
+    *,
+    out: Path | None = None,
+    device: str | None = None,
+    **others: Any,  # noqa: ANN401 - the request's own fields, checked by it
+) -> Request:
+    """Return what is asked for, if there is such a thing.
+
+    Raises:
+        ConfigError: A product, scenario, entrant or device is unknown.
+    """
+    products = tuple(dict.fromkeys(_product(name) for name in what))
+    make_plan(products, scope)
+    if device is not None and device not in get_args(Device):
+        raise ConfigError(f"--device must be auto, cpu or cuda, got {device!r}")
+    return Request(
+        products=products,
+        scope=scope,
+        out=out or (QUICK_RESULTS if scope.is_quick else RESULTS),
+        device=device,  # type: ignore[arg-type] # checked above
+        words=tuple(sys.argv[1:]),
+        **others,
+    )
+
+
+def _product(name: str) -> Product:
+    if name not in list(Product):
+        raise ConfigError(f"unknown product {name!r}{hint_name(name, list(Product))}")
+    return Product(name)

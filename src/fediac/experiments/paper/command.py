@@ -1,0 +1,207 @@
+"""``fediac paper``: run what is missing, write tables and figures, show them."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fediac.errors import DatasetError
+from fediac.experiments.commands import INTERRUPTED, require_torch
+from fediac.experiments.output import open_console, write_json
+from fediac.experiments.paper.data import check_data, data_folder
+from fediac.experiments.paper.dry_run import list_steps, render_steps
+from fediac.experiments.paper.plan import Product, Scope, make_plan
+from fediac.experiments.paper.products import Made, make_product, write_pages
+from fediac.experiments.paper.scenarios import Scenario
+from fediac.experiments.paper.steps import Device, Manner
+from fediac.experiments.paper.theory_product import list_missing, make_theory
+from fediac.experiments.plots import check_plot
+from fediac.experiments.progress import ProgressBars
+
+FAILED = 1
+"""The exit code when a run failed; the others are shown all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody typed.
+
+    Attributes:
+        out: The folder of results.
+        data: The data folder; None: where it always is.
+        device: Where to train; None: as the scenario says.
+        may_download: Fetch data that are missing.
+        may_run: Not only from what is stored.
+        is_dry: Say what would be run, and do nothing.
+        words: The command line, to be typed again.
+    """
+
+    products: tuple[Product, ...]
+    scope: Scope
+    out: Path
+    data: Path | None = None
+    device: Device | None = None
+    keeps_models: bool = False
+    may_download: bool = False
+    may_run: bool = True
+    is_dry: bool = False
+    as_json: bool = False
+    words: tuple[str, ...] = ()
+
+    def say(self, line: str) -> None:
+        """Tell a person how it goes, where it is in nobody's way."""
+        if not self.as_json:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+
+def paper_command(request: Request) -> None:
+    """Make the tables and figures that were asked for, running what is missing."""
+    failures: list[str] = []
+    if request.is_dry:
+        _show_steps(request)
+        return
+    _check_pictures(request)
+    if request.may_run:
+        with data_folder(request.data):
+            failures = _run_missing(request)
+    made = {product: _make(product, request) for product in request.products}
+    pages = write_pages(_all_scenarios(request), request.out)
+    _show(request, made, pages, failures)
+    if failures:
+        sys.exit(FAILED)
+
+
+def _all_scenarios(request: Request) -> list[Scenario]:
+    found = {
+        scenario.name: scenario
+        for product in request.products
+        for scenario in request.scope.scenarios(product)
+    }
+    return list(found.values())
+
+
+def _check_pictures(request: Request) -> None:
+    """Find out before anything runs that a picture cannot be drawn."""
+    request.out.mkdir(parents=True, exist_ok=True)
+    for product in request.products:
+        if product.startswith("fig-"):
+            check_plot(request.out / f"{product}.svg")
+
+
+def _lacking(request: Request) -> set[str]:
+    """Return the scenarios whose data are missing, after saying which they are.
+
+    Whoever names a scenario wants that one; without a name, the paper's scenarios that
+    can be run are.
+
+    Raises:
+        DatasetError: Data are missing for a scenario that was named, or for all.
+    """
+    scenarios = _all_scenarios(request)
+    problems = _find_problems(scenarios, may_download=request.may_download)
+    is_named = bool(request.scope.only) or request.scope.is_quick
+    if problems and (is_named or len(problems) == len(scenarios)):
+        raise next(iter(problems.values()))
+    for problem in problems.values():
+        request.say(f"left out: {problem}")
+    return set(problems)
+
+
+def _find_problems(
+    scenarios: Sequence[Scenario], *, may_download: bool
+) -> dict[str, DatasetError]:
+    """Return scenario -> what is missing of its data."""
+    problems = {}
+    for scenario in scenarios:
+        try:
+            check_data(scenario, may_download=may_download)
+        except DatasetError as error:
+            problems[scenario.name] = error
+    return problems
+
+
+def _run_missing(request: Request) -> list[str]:
+    """Run what is missing; return a line on each run that failed."""
+    plan = make_plan(request.products, request.scope)
+    lacking = _lacking(request)
+    plan = [run for run in plan if run.scenario.name not in lacking]
+    theory = [each for each in _missing_theory(request) if each[0].name not in lacking]
+    require_torch()
+    from fediac.experiments.paper.running import measure_theory, run_plan
+
+    manner = Manner(request.out, request.device, request.keeps_models, request.say)
+    try:
+        with ProgressBars(is_quiet=request.as_json) as bars:
+            failures = run_plan(plan, manner, bars)
+            for scenario, seed in theory:
+                rounds = request.scope.extent.theory_rounds
+                measure_theory(scenario, seed, rounds, manner, bars)
+    except KeyboardInterrupt:
+        _say_how_to_go_on(request)
+    return failures
+
+
+def _missing_theory(request: Request) -> list[tuple[Scenario, int]]:
+    """Return the scenarios and seeds whose theory is asked for and not measured."""
+    if Product.FIG_THEORY not in request.products:
+        return []
+    return list_missing(request.scope, request.out)
+
+
+def _say_how_to_go_on(request: Request) -> NoReturn:
+    sys.stderr.write(
+        f"stopped; every round that was done is in {request.out}; go on with\n"
+        f"  {shlex.join(['fediac', *request.words])}\n"
+    )
+    sys.exit(INTERRUPTED)
+
+
+def _make(product: Product, request: Request) -> Made:
+    if product is Product.FIG_THEORY:
+        return make_theory(request.scope, request.out)
+    return make_product(product, request.scope, request.out)
+
+
+def _show(
+    request: Request,
+    made: Mapping[Product, Made],
+    pages: Sequence[Path],
+    failures: Sequence[str],
+) -> None:
+    files = [path for each in made.values() for path in each.files] + list(pages)
+    if request.as_json:
+        document: dict[str, Any] = {p.value: each.numbers for p, each in made.items()}
+        document |= {"files": [str(path) for path in files], "failed": list(failures)}
+        write_json(document)
+        return
+    console = open_console()
+    for each in made.values():
+        for part in each.shown:
+            console.print(part)
+    lines = [f"wrote {', '.join(str(path) for path in files)}"]
+    for line in lines + [f"failed: {each}" for each in failures]:
+        console.print(line, soft_wrap=True)
+
+
+def _show_steps(request: Request) -> None:
+    """Say what would be run, and which data it would not find."""
+    steps = list_steps(make_plan(request.products, request.scope), request.out)
+    theory = _missing_theory(request)
+    labels = [f"{scenario.name} seed {seed}" for scenario, seed in theory]
+    with data_folder(request.data):
+        problems = _find_problems(_all_scenarios(request), may_download=False)
+    missing = [str(each) for each in problems.values()]
+    if request.as_json:
+        write_json({"runs": steps, "theory": labels, "missing": missing})
+        return
+    console = open_console()
+    if steps:
+        console.print(render_steps(steps))
+    rounds = request.scope.extent.theory_rounds
+    for label in labels:
+        console.print(f"theory of {label} runs to round {rounds[-1]}")
+    for line in missing:
+        console.print(f"missing: {line}", soft_wrap=True)

@@ -1,0 +1,165 @@
+"""Who is compared: algorithms with one setting each, under a name of their own."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from fediac.errors import ConfigError, hint_name
+from fediac.experiments.settings import RunSettings
+from fediac.experiments.shares import parse_share
+
+FEDIAC = ("fediac", "fediac-bound")
+"""Ours; every other entrant is a baseline."""
+
+THRESHOLDS = (5, 10, 15, 20)
+"""Percent of all clients whose votes an entry needs (Sec. V-B3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """An algorithm as it is compared.
+
+    Attributes:
+        name: Also that of its folder of runs.
+        changes: Settings in which it differs from its scenario, by dotted name.
+        setting: What is varied, in words, where something is.
+    """
+
+    name: str
+    algorithm: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    setting: str = ""
+
+    def apply(self, settings: RunSettings) -> RunSettings:
+        """Return a scenario's settings as this entrant runs them."""
+        settings = replace(settings, algorithm=self.algorithm)
+        for name, value in self.changes:
+            table, _, key = name.partition(".")
+            changed = replace(getattr(settings, table), **{key: value})
+            settings = replace(settings, **{table: changed})
+        return settings
+
+
+MAIN = (
+    Entrant("fediac", "fediac", (("fediac.bits", "tuned"),)),
+    Entrant("fediac-bound", "fediac", (("fediac.bits", "bound"),)),
+    Entrant("switchml", "switchml"),
+    Entrant("libra", "libra"),
+    Entrant("omnireduce", "omnireduce"),
+    Entrant("fedavg", "fedavg"),
+)
+"""All that tables and the accuracy figure compare.
+
+``fediac`` takes the width with the fewest predicted bytes per progress,
+``fediac-bound`` the paper's: the smallest above its bound.
+"""
+
+FEDAVG = MAIN[-1]
+
+_SHARES = ("0.1", "0.5", "1", "5")
+
+
+def _top_k(algorithm: str) -> tuple[Entrant, ...]:
+    return tuple(
+        Entrant(
+            f"{algorithm}-k{share}",
+            algorithm,
+            ((f"{algorithm}.sent", f"{share}%"),),
+            f"k = {share} % of d",
+        )
+        for share in _SHARES
+    )
+
+
+CANDIDATES: dict[str, tuple[Entrant, ...]] = {
+    "fediac": tuple(
+        Entrant(f"fediac-a{a}", "fediac", (("fediac.threshold", a),), f"a = {a}")
+        for a in (1, 2, 3, 4)
+    ),
+    "switchml": tuple(
+        Entrant(f"switchml-bits{b}", "switchml", (("switchml.bits", b),), f"b = {b}")
+        for b in (8, 10, 12, 14)
+    ),
+    "libra": _top_k("libra"),
+    "omnireduce": _top_k("omnireduce"),
+}
+"""Family -> the settings that the paper chose from (Sec. V-A3)."""
+
+
+def vary_beta(betas: Sequence[float]) -> list[Entrant]:
+    """Return FediAC and libra on data that are less even the smaller β is."""
+    return [
+        Entrant(
+            f"{algorithm}-beta{beta:g}",
+            algorithm,
+            (("data.partition", "dirichlet"), ("data.beta", beta)),
+            f"β = {beta:g}",
+        )
+        for algorithm in ("fediac", "libra")
+        for beta in betas
+    ]
+
+
+def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
+    """Return FediAC with several numbers of clients and shares of them as threshold."""
+    return [
+        Entrant(
+            f"fediac-n{n}-a{percent}",
+            "fediac",
+            (("clients.number", n), ("fediac.threshold", f"{percent}%")),
+            f"N = {n}, a = {percent} % of N",
+        )
+        for n in numbers
+        for percent in THRESHOLDS
+    ]
+
+
+def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
+    """Return the entrant that already runs the very same settings, or this one.
+
+    The setting that a scenario holds to be the best is one of those it is chosen from;
+    nobody should train it twice.
+    """
+    own = essence(entrant.apply(settings))
+    for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):
+        if essence(known.apply(settings)) == own:
+            return replace(known, setting=entrant.setting)
+    return entrant
+
+
+def essence(settings: RunSettings) -> dict[str, Any]:
+    """Return what decides a run's numbers: not when it stops, nor where data lie.
+
+    Shares of clients are resolved, and other algorithms' tables left out.
+    """
+    tables = asdict(settings)
+    kept = {
+        name: tables[name]
+        for name in ("algorithm", "seed", "tuning", "model", "clients", "network")
+    }
+    kept["data"] = _without(tables["data"], "folder", "download")
+    kept["train"] = _without(tables["train"], "device", "at_once")
+    own = tables[settings.algorithm]
+    if settings.algorithm == "fediac":
+        number = settings.clients.number
+        share = settings.clients.participation
+        n = parse_share(share, of=number, name="participation")
+        own["threshold"] = parse_share(own["threshold"], of=n, name="threshold")
+    kept[settings.algorithm] = own
+    return kept
+
+
+def _without(table: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in names}
+
+
+def check_names(names: Sequence[str], entrants: Sequence[Entrant]) -> None:
+    """Refuse names that no entrant has.
+
+    Raises:
+        ConfigError: A name is unknown; the message names the nearest.
+    """
+    known = dict.fromkeys(each.name for each in entrants)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"unknown entrant {name!r}{hint_name(name, known)}")

@@ -1,0 +1,93 @@
+"""The numbers of the paper's figures as Markdown tables."""
+
+from collections.abc import Sequence
+
+from fediac.experiments.paper.figures_numbers import Numbers, Row
+from fediac.experiments.paper.theory_stored import Compared, Measurement
+
+
+def tabulate_accuracy(numbers: Numbers) -> str:
+    """Return the last round of every line of the accuracy figure."""
+    return _table(
+        ("scenario", "switch", "entrant", "seeds", "rounds", "s", "accuracy, %"),
+        [
+            (
+                row["scenario"],
+                row["switch"],
+                row["entrant"],
+                str(len(row["seeds"])),
+                str(row["points"][-1]["round"]) if row["points"] else "0",
+                f"{row['points'][-1]['time_s']:.0f}" if row["points"] else "",
+                _spread(row["points"][-1]) if row["points"] else "none in time",
+            )
+            for row in numbers
+        ],
+        n_words=3,
+    )
+
+
+def tabulate_noniid(numbers: Numbers) -> str:
+    """Return the final accuracies against beta."""
+    return _table(
+        ("switch", "algorithm", "beta", "seeds", "rounds", "accuracy, %"),
+        [
+            (row["switch"], row["algorithm"], f"{row['beta']:g}", *_final(row))
+            for row in numbers
+        ],
+        n_words=2,
+    )
+
+
+def tabulate_scale(numbers: Numbers) -> str:
+    """Return the final accuracies against clients and thresholds."""
+    return _table(
+        ("partition", "clients", "threshold", "seeds", "rounds", "accuracy, %"),
+        [
+            (
+                row["partition"],
+                str(row["n_clients"]),
+                f"{row['threshold']} ({row['share']:g} %)",
+                *_final(row),
+            )
+            for row in numbers
+        ],
+        n_words=1,
+    )
+
+
+def tabulate_theory(measurement: Measurement) -> str:
+    """Return what was promised and measured of every round's sums."""
+    rows = []
+    for check in measurement.rounds:
+        number = str(check.round_number)
+        rows.append((number, "entries agreed on", *_compared(check.chosen, ",.0f")))
+        rows.append((number, "gamma", *_compared(check.gamma, ".3f")))
+    ways = ("the paper's formula", "ranked alike", "own ranks", "measured")
+    return _table(("round", "number", *ways), rows, n_words=2)
+
+
+def _compared(values: Compared, form: str) -> tuple[str, ...]:
+    each = (values.law, values.alike, values.own, values.measured)
+    return tuple(format(value, form) for value in each)
+
+
+def _final(row: Row) -> tuple[str, str, str]:
+    rounds = sorted({min(row["rounds"]), max(row["rounds"])})
+    accuracy = "none in time" if row["accuracy"] is None else _spread(row)
+    return str(len(row["seeds"])), " to ".join(map(str, rounds)), accuracy
+
+
+def _spread(row: Row) -> str:
+    mean = f"{100.0 * row['accuracy']:.2f}"
+    if row["lowest"] == row["highest"]:
+        return mean
+    return f"{mean} ({100.0 * row['lowest']:.2f} to {100.0 * row['highest']:.2f})"
+
+
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int
+) -> str:
+    """Return a Markdown table whose first ``n_words`` columns are words."""
+    rules = ["---" if place < n_words else "---:" for place in range(len(headings))]
+    lines = [headings, rules, *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

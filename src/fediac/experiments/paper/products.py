@@ -1,0 +1,153 @@
+"""Tables, figures and pages, written from all runs that are stored."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from fediac.errors import RunError
+from fediac.experiments.output import own_version
+from fediac.experiments.paper import sweeps, tables
+from fediac.experiments.paper.entrants import MAIN
+from fediac.experiments.paper.plan import Product, Scope, list_entrants
+from fediac.experiments.paper.published import CLAIMS
+from fediac.experiments.paper.scenarios import Scenario
+from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
+from fediac.experiments.paper.targets import find_target
+from fediac.experiments.report.page import Report, render_page
+from fediac.experiments.report.reading import read_runs
+from fediac.experiments.report.target import choose_target
+
+SWITCHES = {Product.TABLE1: "fast", Product.TABLE2: "slow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One table or figure.
+
+    Attributes:
+        shown: For a terminal, of what was asked for.
+        numbers: For programs, of the same.
+        files: What was written, from everything that is stored.
+    """
+
+    shown: tuple[RenderableType, ...]
+    numbers: list[dict[str, Any]]
+    files: tuple[Path, ...]
+
+
+def make_product(product: Product, scope: Scope, results: Path) -> Made:
+    """Write a table or figure of all stored runs; return what was asked for of it.
+
+    Raises:
+        RunError: Nothing is stored that it could show.
+        ConfigError: A picture cannot be drawn here.
+    """
+    runs = read_stored(results)
+    if product in SWITCHES:
+        return _make_table(product, scope, runs, results)
+    if product is Product.SWEEPS:
+        return _make_sweeps(scope, runs, results)
+    return _make_figure(product, scope, runs, results)
+
+
+def _make_table(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
+    switch = SWITCHES[product]
+    rows = tables.list_rows(runs, switch)
+    files = _write_both(
+        results / product,
+        tables.render_markdown(tables.make_blocks(rows), switch),
+        tables.as_documents(rows),
+    )
+    names = {scenario.name for scenario in scope.scenarios(product)}
+    asked = [row for row in rows if row.scenario in names]
+    _check_some(asked, product, results)
+    shown = tuple(tables.render_block(each) for each in tables.make_blocks(asked))
+    return Made(shown, tables.as_documents(asked), files)
+
+
+def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made:
+    found = sweeps.list_candidates(runs)
+    files = _write_both(
+        results / Product.SWEEPS,
+        sweeps.render_markdown(found),
+        sweeps.as_documents(found),
+    )
+    names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
+    asked = [each for each in found if each.scenario in names]
+    _check_some(asked, Product.SWEEPS, results)
+    shown = tuple(sweeps.render_tables(asked))
+    return Made(shown, sweeps.as_documents(asked), files)
+
+
+def _write_both(
+    stem: Path, markdown: str, documents: list[dict[str, Any]]
+) -> tuple[Path, ...]:
+    page, data = stem.with_suffix(".md"), stem.with_suffix(".json")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(markdown, encoding="utf-8")
+    data.write_text(json.dumps(documents, indent=2) + "\n", encoding="utf-8")
+    return page, data
+
+
+def _make_figure(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
+    from fediac.experiments.paper import figures, figures_tables
+
+    ways: dict[Product, tuple[Callable[..., Any], Callable[..., str]]] = {
+        Product.FIG_ACCURACY: (
+            figures.draw_accuracy,
+            figures_tables.tabulate_accuracy,
+        ),
+        Product.FIG_NONIID: (figures.draw_noniid, figures_tables.tabulate_noniid),
+        Product.FIG_SCALE: (figures.draw_scale, figures_tables.tabulate_scale),
+    }
+    draw, tabulate = ways[product]
+    wanted = {
+        (scenario.name, entrant.name)
+        for scenario in scope.scenarios(product)
+        for entrant in list_entrants(product, scenario, scope.extent)
+    }
+    chosen = [run for run in runs if (run.scenario, run.entrant) in wanted]
+    _check_some(chosen, product, results)
+    picture = results / f"{product}.svg"
+    numbers = draw(chosen, picture, until_s=scope.extent.until_s)
+    page = picture.with_suffix(".md")
+    text = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n"
+    page.write_text(text + tabulate(numbers), encoding="utf-8")
+    return Made((tabulate(numbers),), numbers, (picture, page))
+
+
+def _check_some(found: Sequence[object], product: Product, results: Path) -> None:
+    if not found:
+        raise RunError(f"{results}: holds no run that {product} could show")
+
+
+def write_pages(scenarios: Sequence[Scenario], results: Path) -> list[Path]:
+    """Write a page on each scenario: the main entrants with the first stored seed."""
+    stored = read_stored(results)
+    names = [entrant.name for entrant in MAIN]
+    pages = []
+    for scenario in scenarios:
+        own = [r for r in stored if r.scenario == scenario.name and r.entrant in names]
+        if not own:
+            continue
+        seed = min(run.seed for run in own)
+        chosen = [run for run in own if run.seed == seed]
+        chosen.sort(key=lambda run: names.index(run.entrant))
+        folders = [
+            run_folder(results, run.scenario, run.entrant, run.seed) for run in chosen
+        ]
+        runs, left_out = read_runs(folders)
+        target = choose_target(runs, find_target(scenario, seed, own))
+        page = results / f"report-{scenario.name}.html"
+        report = Report(runs, target, left_out, own_version())
+        page.write_text(render_page(report), encoding="utf-8", newline="")
+        pages.append(page)
+    return pages

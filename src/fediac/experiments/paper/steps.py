@@ -1,0 +1,121 @@
+"""What is to be done for a planned run: nothing, go on, start, or start again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from fediac.errors import RunError
+from fediac.experiments.paper.entrants import FEDAVG, essence
+from fediac.experiments.paper.plan import PlannedRun, Until
+from fediac.experiments.paper.stored import StoredRun, read_one, run_folder
+from fediac.experiments.paper.targets import find_target
+from fediac.experiments.records import CHECKPOINT, stop_reason
+from fediac.experiments.settings import RunSettings, StopSettings
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How runs are made.
+
+    Attributes:
+        results: The folder of results.
+        device: Where to train; None: as the scenario says.
+        keeps_models: Leave models and checkpoints of complete runs where they are.
+        say: Is told what happens, a line each.
+    """
+
+    results: Path
+    device: Device | None
+    keeps_models: bool
+    say: Callable[[str], None]
+
+    def on_device(self, settings: RunSettings) -> RunSettings:
+        """Return settings with the device that was asked for."""
+        if self.device is None:
+            return settings
+        return replace(settings, train=replace(settings.train, device=self.device))
+
+
+class Step(StrEnum):
+    """What a planned run needs; its value is how people are told."""
+
+    REUSE = "is stored"
+    RESUME = "goes on"
+    START = "runs"
+    AGAIN = "runs again"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The way to one end of one run.
+
+    Attributes:
+        target: The scenario's, None while FedAvg has not fixed it.
+        stored: What is there already.
+    """
+
+    run: PlannedRun
+    until: Until
+    step: Step
+    target: float | None
+    stored: StoredRun | None
+
+    @property
+    def settings(self) -> RunSettings:
+        """What runs, to its stop."""
+        return replace(self.run.settings, stop=self.until.stop(self.target))
+
+
+def folder_of(run: PlannedRun, results: Path) -> Path:
+    """Return where a planned run is kept."""
+    return run_folder(results, *run.key)
+
+
+def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
+    """Return what is to be done to get a run as far as ``until``.
+
+    A stored run that goes far enough needs no checkpoint. One that is shorter goes on
+    from its checkpoint; without one it must start again.
+
+    Raises:
+        RunError: What is stored under this name had other settings.
+    """
+    folder = folder_of(run, results)
+    stored = read_one(folder)
+    if stored is not None:
+        _check_same(stored, run, folder)
+    target = _read_target(run, results)
+    stop = until.stop(target)
+    is_known = target is not None or not until.is_to_target
+    if stored is not None and is_known and goes_far_enough(stored, stop):
+        return Task(run, until, Step.REUSE, target, stored)
+    if (folder / CHECKPOINT).exists():
+        return Task(run, until, Step.RESUME, target, stored)
+    step = Step.START if stored is None else Step.AGAIN
+    return Task(run, until, step, target, stored)
+
+
+def goes_far_enough(stored: StoredRun, stop: StopSettings) -> bool:
+    """Return whether some round of a stored run is where ``stop`` would end it."""
+    return any(stop_reason(stop, record) for record in stored.records)
+
+
+def _read_target(run: PlannedRun, results: Path) -> float | None:
+    folder = run_folder(results, run.scenario.name, FEDAVG.name, run.seed)
+    fedavg = read_one(folder)
+    return find_target(run.scenario, run.seed, [] if fedavg is None else [fedavg])
+
+
+def _check_same(stored: StoredRun, run: PlannedRun, folder: Path) -> None:
+    """Refuse to mix a scenario's runs with those of another version of it."""
+    before, now = essence(stored.settings), essence(run.settings)
+    for name in now:
+        if before.get(name) != now[name]:
+            raise RunError(
+                f"{folder}: [{name}] of the stored run differs from that of scenario "
+                f"{run.scenario.name}; move the folder away, or give another --out"
+            )

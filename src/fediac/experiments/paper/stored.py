@@ -1,0 +1,107 @@
+"""What the paper's runs left behind, read without PyTorch and without any model.
+
+A folder of results holds ``runs/<scenario>/<entrant>/seed<k>/``, each with the files
+that ``fediac run`` writes.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fediac.errors import RunError
+from fediac.experiments.records import CONFIG, ROUNDS, SUMMARY, Record
+from fediac.experiments.report.rounds import parse_object
+from fediac.experiments.settings import RunSettings, read_settings
+
+RUNS = "runs"
+
+_SEED = re.compile(r"seed(0|[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """One run of one algorithm as it is compared, with at least one round.
+
+    Attributes:
+        scenario: Data, model and clients, such as ``cifar10-iid``.
+        entrant: The algorithm as it is compared, such as ``fediac-bound``.
+        records: The lines of ``rounds.jsonl``.
+        is_finished: Whether a stop was reached; else it goes on or was interrupted.
+    """
+
+    scenario: str
+    entrant: str
+    seed: int
+    settings: RunSettings
+    records: tuple[Record, ...]
+    is_finished: bool = True
+
+    @property
+    def last(self) -> Record:
+        """The line of the last round."""
+        return self.records[-1]
+
+    def reach(self, target: float) -> Record | None:
+        """Return the first round with at least this accuracy."""
+        for record in self.records:
+            if record["accuracy"] >= target:
+                return record
+        return None
+
+
+def run_folder(results: Path, scenario: str, entrant: str, seed: int) -> Path:
+    """Return where a folder of results keeps one run."""
+    return results / RUNS / scenario / entrant / f"seed{seed}"
+
+
+def read_stored(results: Path) -> list[StoredRun]:
+    """Return all runs in a folder of results, by scenario, entrant and seed.
+
+    A run without a whole round is left out; a folder without runs has none.
+
+    Raises:
+        ConfigError, RunError: A file is missing or damaged.
+    """
+    runs = []
+    for rounds in (results / RUNS).glob(f"*/*/seed*/{ROUNDS}"):
+        found = _SEED.fullmatch(rounds.parent.name)
+        run = read_one(rounds.parent) if found else None
+        if run is not None:
+            runs.append(run)
+    return sorted(runs, key=lambda run: (run.scenario, run.entrant, run.seed))
+
+
+def read_one(folder: Path) -> StoredRun | None:
+    """Return the run in ``.../<scenario>/<entrant>/seed<k>``, None without a round.
+
+    Raises:
+        ConfigError, RunError: A file is missing or damaged.
+    """
+    if not (folder / ROUNDS).exists():
+        return None
+    records = _read_records(folder / ROUNDS)
+    if not records:
+        return None
+    settings = read_settings(folder / CONFIG)
+    return StoredRun(
+        scenario=folder.parent.parent.name,
+        entrant=folder.parent.name,
+        seed=settings.seed,
+        settings=settings,
+        records=tuple(records),
+        is_finished=(folder / SUMMARY).exists(),
+    )
+
+
+def _read_records(path: Path) -> list[Record]:
+    """Return the whole lines; a run that goes on may be writing the next one."""
+    records: list[Record] = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        where = f"{path}:{number}"
+        record = parse_object(line, where)
+        if record.get("round") != number:
+            raise RunError(
+                f"{where}: round must be {number}, got {record.get('round')}"
+            )
+        records.append(record)
+    return records

@@ -1,0 +1,228 @@
+"""The way into the commands and out of them: help, usage, exit codes, imports."""
+
+import builtins
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.cli import main
+from fediac.cli.entry import app
+from fediac.experiments.settings import RunSettings, read_settings
+from tests.integration.command import Command, Result
+
+COMMANDS = [str(info.name) for info in app.registered_commands]
+
+
+def test_the_version_is_that_of_the_package(fediac: Command) -> None:
+    assert fediac("--version") == Result(0, f"fediac {version('fediac')}\n", "")
+
+
+def test_without_a_command_there_is_help(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = fediac()
+    assert (result.code, result.err) == (0, "")
+    assert result == fediac("--help")
+    _, _, commands = result.out.partition("Commands:\n")
+    lines = commands.splitlines()
+    assert {line.split()[0] for line in lines} >= set(COMMANDS)
+    assert not any(line.endswith("...") for line in lines)
+    assert lines[0].split()[0] == "demo"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(fediac: Command, command: str) -> None:
+    result = fediac(command, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: fediac {command}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "command"),
+    [
+        (["tain"], "no such command 'tain'", "fediac"),
+        (
+            ["simulat"],
+            "no such command 'simulat'; did you mean 'simulate'?",
+            "fediac",
+        ),
+        (["--quiet"], "no such option: --quiet", "fediac"),
+        (["run"], "missing argument 'CONFIG.toml'", "fediac run"),
+        (
+            ["run", "a.toml", "--resum"],
+            "no such option: --resum; did you mean --resume?",
+            "fediac run",
+        ),
+        (["run", "a", "b"], "got unexpected extra argument(s) (b)", "fediac run"),
+        (["report"], "missing argument 'RUN'", "fediac report"),
+        (
+            ["simulate", "--switch"],
+            "option '--switch' requires an argument",
+            "fediac simulate",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_where_help_is(
+    fediac: Command, arguments: list[str], message: str, command: str
+) -> None:
+    result = fediac(*arguments)
+    lines = f"error: {message}\nsee {command} --help\n"
+    assert result == Result(2, "", lines)
+
+
+def test_an_unknown_format_or_list_says_what_there_is(fediac: Command) -> None:
+    assert fediac("report", "runs", "--format", "pdf") == Result(
+        2, "", "error: --format must be html or md or csv, got 'pdf'\n"
+    )
+    assert fediac("list", "models") == Result(
+        2, "", "error: WHAT must be algorithms or settings, got 'models'\n"
+    )
+
+
+class TestSettings:
+    def test_the_list_is_a_settings_file_of_defaults(
+        self, fediac: Command, tmp_path: Path
+    ) -> None:
+        result = fediac("list", "settings")
+        assert (result.code, result.err) == (0, "")
+        assert max(map(len, result.out.splitlines())) <= 80
+        path = tmp_path / "all.toml"
+        path.write_text(result.out)
+        assert read_settings(path) == RunSettings()
+
+    def test_every_key_has_a_type_a_default_and_a_meaning(
+        self, fediac: Command
+    ) -> None:
+        found = {
+            each["key"]: each for each in fediac.json("list", "settings")["settings"]
+        }
+        assert found["fediac.votes"] == {
+            "key": "fediac.votes",
+            "table": "fediac",
+            "name": "votes",
+            "kind": 'a whole number or a share such as "5%"',
+            "default": "5%",
+            "meaning": "Entries a client votes for (k): a count, or a share of all "
+            "entries.",
+        }
+        assert found["stop.target"]["default"] is None
+        assert found["network.switches"]["default"] == ["fast"]
+        assert all(each["meaning"].endswith(".") for each in found.values())
+        text = fediac("list", "settings").out
+        named = {
+            f"{table}.{key}"
+            for table, keys in tomllib.loads(text).items()
+            if isinstance(keys, dict)
+            for key in keys
+        }
+        assert named <= set(found)
+
+
+def test_ctrl_c_while_importing_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = builtins.__import__
+
+    def interrupt(name: str, *args: Any, **named: Any) -> Any:
+        if name == "fediac.cli.entry":
+            raise KeyboardInterrupt
+        return really(name, *args, **named)
+
+    monkeypatch.setattr(builtins, "__import__", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main(["list"])
+    assert ended.value.code == 130
+    assert capsys.readouterr() == ("", "stopped\n")
+
+
+def test_ctrl_c_in_a_command_is_one_line_at_most(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*, as_json: bool) -> None:
+        raise KeyboardInterrupt(as_json)
+
+    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", interrupt)
+    result = fediac("doctor")
+    assert (result.code, result.out) == (130, "")
+    assert result.err in ("", "stopped\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "no space left on device"),
+        (
+            PermissionError(13, "Permission denied", "r.html"),
+            "r.html: permission denied",
+        ),
+        (MemoryError(), "not enough memory"),
+        (ValueError("two\nlines"), "two lines"),
+    ],
+)
+def test_what_goes_wrong_inside_is_one_line(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    def fail(*, as_json: bool) -> None:
+        assert not as_json
+        raise error
+
+    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", fail)
+    assert fediac("doctor") == Result(2, "", f"error: {message}\n")
+
+
+IMPORTED = """
+import json, sys
+from fediac.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as ended:
+    names = ("numpy", "scipy.stats", "torch", "matplotlib")
+    found = [name for name in names if name in sys.modules]
+    sys.stderr.write(json.dumps(found))
+"""
+
+
+def imported_by(*arguments: str | Path) -> list[str]:
+    """What of the slow packages a command imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "modules"),
+    [
+        (["--help"], []),
+        (["run", "--help"], []),
+        (["--version"], []),
+        (["list", "settings"], []),
+        (["run"], []),
+        (["simulate", "--dim=1000", "--clients=2"], ["numpy"]),
+        (["round", "--dim=1000", "--clients=2"], ["numpy"]),
+    ],
+)
+def test_commands_import_only_what_they_need(
+    arguments: list[str], modules: list[str]
+) -> None:
+    assert imported_by(*arguments) == modules
+
+
+def test_wrong_settings_are_found_before_pytorch_is_imported(tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text("[train]\nlr = 'fast'\n")
+    assert "torch" not in imported_by("run", config)
+    config.write_text("algorithm = 'fediak'\n")
+    assert "torch" not in imported_by("run", config)
+    assert "torch" not in imported_by("compare", config, "--algorithms=fediak")

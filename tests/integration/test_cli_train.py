@@ -1,0 +1,139 @@
+"""run and compare as a user types them: flags, folders and what is missing."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from fediac.experiments import commands
+from tests.integration.command import Command, Result
+from tests.tiny import write_data
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(
+        f"""
+[data]
+name = "tiny"
+folder = "{write_data(tmp_path / "data")}"
+partition = "iid"
+[model]
+name = "tests.tiny:plain_model"
+[clients]
+number = 3
+[train]
+local_steps = 1
+batch_size = 8
+device = "cpu"
+[network]
+rates = ["700"]
+[stop]
+rounds = 1
+"""
+    )
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_the_tensorboard_flag_does_what_the_setting_does(
+    fediac: Command, config: Path, tmp_path: Path, command: str
+) -> None:
+    pytest.importorskip("tensorboard")
+    out = tmp_path / "out"
+    names = ["--algorithms=fedavg"] if command == "compare" else []
+    result = fediac(command, config, *names, "--out", out, "--tensorboard")
+    assert (result.code, result.err) == (0, "")
+    folder = out / "fedavg" if command == "compare" else out
+    assert list((folder / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (
+            "tensorboard",
+            "save.tensorboard needs TensorBoard: pip install 'fediac[tensorboard]'",
+        ),
+        ("torch", "training needs PyTorch: pip install 'fediac[train]'"),
+        ("tomli_w", "training needs tomli-w: pip install 'fediac[train]'"),
+    ],
+)
+def test_what_is_missing_is_said_before_training(  # one line each
+    fediac: Command,
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    module: str,
+    message: str,
+) -> None:
+    monkeypatch.setattr(
+        commands, "find_spec", lambda name: None if name == module else find_spec(name)
+    )
+    out = tmp_path / "out"
+    result = fediac(command, config, "--out", out, "--tensorboard")
+    assert result == Result(2, "", f"error: {message}\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("clients.number=0", "clients.number must be at least 1, got 0"),
+        ("clients.participation=9", "clients.participation must be in 1..3, got 9"),
+        ("fediac.threshold=4", "fediac.threshold must be in 1..3, got 4"),
+        ("train.batch_size=0", "train.batch_size must be at least 1, got 0"),
+        ("train.local_steps=0", "train.local_steps must be at least 1, got 0"),
+        ("train.lr=0", "train.lr must be finite and above 0, got 0.0"),
+        (
+            'network.rates=["quick"]',
+            "network.rates must be paper, nyumets, uniform, packets a second such as "
+            "700 or 200-2800, or a file, got 'quick'",
+        ),
+        (
+            'network.switches=["quick"]',
+            "network.switches must be fast, slow or packets a second, got 'quick'",
+        ),
+        (
+            "network.compute_s=-1",
+            "network.compute_s must be finite and at least 0, got -1.0",
+        ),
+    ],
+)
+def test_errors_name_the_key_of_the_settings(
+    fediac: Command, config: Path, tmp_path: Path, override: str, message: str
+) -> None:
+    out = tmp_path / "out"
+    result = fediac("run", config, "--out", out, "--set", override)
+    assert result == Result(2, "", f"error: {message}\n")
+    result = fediac(
+        "compare", config, "--out", out, "--algorithms=fediac", "--set", override
+    )
+    assert result == Result(2, "", f"error: {message}\n")
+    assert not out.exists()
+
+
+def test_a_comparison_names_the_keys_of_each_algorithm(
+    fediac: Command, config: Path, tmp_path: Path
+) -> None:
+    names = "--algorithms=switchml"
+    result = fediac("compare", config, names, "--set", "switchml.bits=1")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: switchml.bits must leave room for 3 clients")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_share_of_clients_takes_part(
+    fediac: Command, config: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shares = ["clients.participation=60%", "fediac.threshold=50%", "stop.target=1%"]
+    options = [f"--set={share}" for share in shares]
+    document = fediac.json("run", config, "--out", out, *options)
+    assert document["target"]["accuracy"] == 0.01
+    line = json.loads((out / "rounds.jsonl").read_text().splitlines()[0])
+    assert line["clients"] == 2

@@ -1,0 +1,99 @@
+"""Settings of the wrong kind are refused by name, whatever the algorithm."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fediac import Switch
+from fediac.compressors import (
+    FedAvg,
+    FediAC,
+    Libra,
+    OmniReduce,
+    SwitchML,
+    TopK,
+    choose_hot,
+)
+from tests.support import refuses
+
+Make = Any
+
+GOOD: dict[Make, dict[str, Any]] = {
+    FediAC: {"n_clients": 4, "n_votes": 5, "threshold": 2},
+    SwitchML: {"n_clients": 4, "bits": 12},
+    OmniReduce: {"n_clients": 4, "n_sent": 5, "block": 8},
+    Libra: {"n_clients": 4, "n_sent": 5, "hot": np.arange(3)},
+    FedAvg: {"n_clients": 4},
+    TopK: {"n_clients": 4, "n_sent": 5},
+}
+
+WHOLE = [
+    (make, name)
+    for make, settings in GOOD.items()
+    for name in settings
+    if name not in ("hot",)
+]
+
+
+@pytest.mark.parametrize(("make", "name"), WHOLE)
+@pytest.mark.parametrize("value", [2.5, "3", None, True])
+def test_counts_must_be_whole_numbers(make: Make, name: str, value: object) -> None:
+    with refuses(f"{name} must be a whole number, got {value!r}", TypeError):
+        make(**GOOD[make] | {name: value})
+
+
+@pytest.mark.parametrize("make", GOOD)
+def test_there_must_be_clients(make: Make) -> None:
+    with refuses("n_clients must be at least 1, got 0"):
+        make(**GOOD[make] | {"n_clients": 0})
+
+
+@pytest.mark.parametrize("make", GOOD)
+def test_whole_numbers_may_be_those_of_numpy(make: Make) -> None:
+    settings = GOOD[make] | {"n_clients": np.int64(4)}
+    assert make(**settings).n_clients == 4
+
+
+@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
+def test_a_residual_is_kept_or_not(make: Make) -> None:
+    with refuses("residual must be True or False, got 'no'", TypeError):
+        make(**GOOD[make], residual="no")
+
+
+@pytest.mark.parametrize("bits", [True, 2.5, None, "wide"])
+def test_the_width_is_a_number_or_a_rule(bits: Any) -> None:
+    with refuses(f"bits must be a number, 'tuned' or 'bound', got {bits!r}"):
+        FediAC(4, n_votes=5, threshold=2, bits=bits)
+
+
+@pytest.mark.parametrize(
+    ("hot", "found"),
+    [
+        ([1, 2], "list of shape ()"),
+        (None, "NoneType of shape ()"),
+        (np.array([0.5]), "float64 of shape (1,)"),
+        (torch.zeros(2, 2, dtype=torch.int64), "int64 of shape (2, 2)"),
+    ],
+)
+def test_hot_entries_are_a_vector_of_numbers(hot: Any, found: str) -> None:
+    text = f"hot must be a vector of whole numbers, NumPy's or PyTorch's, got {found}"
+    with refuses(text, TypeError):
+        Libra(4, n_sent=5, hot=hot)
+
+
+def test_hot_entries_are_chosen_by_a_vector_and_a_number() -> None:
+    counts: Any = [1, 2]
+    with refuses("counts must be a vector, NumPy's or PyTorch's, got list", TypeError):
+        choose_hot(counts, 1)
+    n_hot: Any = "2"
+    with refuses("n_hot must be a whole number, got '2'", TypeError):
+        choose_hot(np.ones(5), n_hot)
+
+
+@pytest.mark.parametrize("register_bytes", ["1 MB", 1e6, None])
+def test_memory_is_a_whole_number(register_bytes: Any) -> None:
+    text = f"register_bytes must be a whole number, got {register_bytes!r}"
+    with refuses(text, TypeError):
+        Switch(register_bytes)

@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import ConfigError, DatasetError
+from fediac.experiments.paper import running
+from fediac.experiments.paper.asking import make_request, parse_scope
+from fediac.experiments.paper.command import Request, paper_command
+from fediac.experiments.paper.plan import PlannedRun, Product, Scope
+from tests.support import refuses
+from tests.unit.experiments.paper.test_stored import store
+
+
+def ask(*what: str, out: Path, **changes: Any) -> Request:
+    scope = changes.pop("scope", Scope())
+    return make_request(list(what), scope, out=out, **changes)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Labels of the runs that would have been made; all of libra's fail."""
+    labels: list[str] = []
+
+    def run_plan(plan: list[PlannedRun], *_: Any) -> list[str]:
+        labels.extend(run.label for run in plan)
+        return [f"{run.label}: no" for run in plan if run.entrant.name == "libra"]
+
+    monkeypatch.setattr(running, "run_plan", run_plan)
+    return labels
+
+
+def test_what_is_typed_becomes_a_request(tmp_path: Path) -> None:
+    scope = parse_scope(["digits", "digits"], "libra, fediac,", "1-3", is_quick=False)
+    assert scope == Scope(("digits",), ("libra", "fediac"), (1, 2, 3))
+    request = make_request(["table2", "table1", "table2"], scope, out=tmp_path)
+    assert request.products == (Product.TABLE2, Product.TABLE1)
+    assert make_request(["table1"], scope).out == Path("results")
+    quick = parse_scope([], None, "1", is_quick=True)
+    assert make_request(["table1"], quick).out == Path("runs/paper-quick")
+
+
+def test_an_unknown_product_is_refused() -> None:
+    with refuses("unknown product 'sweep'; did you mean 'sweeps'?", ConfigError):
+        make_request(["sweep"], Scope())
+
+
+def test_scenarios_without_data_are_left_out_unless_they_are_named(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "unipen62_by_writer.npz").touch()
+    store(tmp_path, "cifar10-iid", "switchml")
+    scope = Scope(entrants=("fediac",))
+    paper_command(ask("table1", out=tmp_path, data=data, scope=scope))
+    assert planned == ["unipen62 fedavg seed 1", "unipen62 fediac seed 1"]
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == 5
+    assert notes[2] == (
+        f"left out: femnist: needs {data / 'femnist' / 'train'}; give the folder that "
+        "has it with --data"
+    )
+    named = ask("table1", out=tmp_path, data=data, scope=Scope(only=("femnist",)))
+    with pytest.raises(DatasetError):
+        paper_command(named)
+
+
+def test_failed_runs_are_named_after_what_could_be_shown(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "digits", "fedavg")
+    request = ask("table1", out=tmp_path, scope=Scope(is_quick=True), as_json=True)
+    with pytest.raises(SystemExit) as caught:
+        paper_command(request)
+    assert caught.value.code == 1
+    assert len(planned) == 6
+    document = json.loads(capsys.readouterr().out)
+    assert document["failed"] == ["digits libra seed 1: no"]
+    assert [row["algorithm"] for row in document["table1"]] == ["fedavg"]
+
+
+@pytest.mark.usefixtures("planned")
+def test_tables_are_of_everything_stored_and_show_what_was_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
+    store(tmp_path, "cifar100-iid", "fediac", n_rounds=20)
+    scope = Scope(only=("cifar100-iid",))
+    paper_command(ask("table1", out=tmp_path, scope=scope, may_run=False, as_json=True))
+    shown = json.loads(capsys.readouterr().out)["table1"]
+    assert [row["scenario"] for row in shown] == ["cifar100-iid"]
+    written = json.loads((tmp_path / "table1.json").read_text())
+    assert [row["scenario"] for row in written] == ["cifar10-iid", "cifar100-iid"]
+    assert "<svg" in (tmp_path / "report-cifar100-iid.html").read_text()
+    assert not (tmp_path / "report-cifar10-iid.html").exists()

@@ -1,0 +1,257 @@
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import RunError
+from fediac.experiments.paper import running
+from fediac.experiments.paper.entrants import FEDAVG, Entrant
+from fediac.experiments.paper.plan import PlannedRun, Until
+from fediac.experiments.paper.running import run_plan
+from fediac.experiments.paper.scenarios import PaperSettings, Scenario
+from fediac.experiments.paper.steps import Manner, Step, find_task, folder_of
+from fediac.experiments.paper.stored import read_one, read_stored
+from fediac.experiments.records import CHECKPOINT
+from fediac.experiments.run import MODEL, Unwatched, run_experiment
+from fediac.experiments.settings import RunSettings
+from tests.support import refuses
+from tests.tiny import read_lines
+from tests.unit.experiments.paper.tiny_scenario import (
+    make_manner,
+    make_scenario,
+    plan_run,
+)
+
+TWO, FOUR = Until(rounds=2), Until(rounds=4)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Scenario:
+    return make_scenario(tmp_path / "data")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def files(run: PlannedRun, results: Path) -> set[str]:
+    return {path.name for path in folder_of(run, results).iterdir()}
+
+
+def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> list[str]:
+    """Run, and return the steps that were said to be taken."""
+    manner, lines = make_manner(results, keeps_models=keeps_models)
+    assert run_plan([run], manner) == []
+    taken = [step.value for line in lines for step in Step if f"1 {step} to" in line]
+    assert len(taken) == len(run.untils)
+    return taken
+
+
+class StopAfter(Unwatched):
+    """A user who presses Ctrl-C in the round after this one."""
+
+    def __init__(self, n_rounds: int) -> None:
+        self._left = n_rounds
+
+    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
+        self._left -= 1
+
+    def client_done(self) -> None:
+        if not self._left:
+            raise KeyboardInterrupt
+
+
+def test_a_new_run_leaves_what_it_measured_and_no_model(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    assert run_to(results, run) == ["runs"]
+    assert files(run, results) == {"config.toml", "rounds.jsonl", "summary.json"}
+    (stored,) = read_stored(results)
+    assert (stored.scenario, stored.entrant, stored.seed) == run.key
+    assert len(stored.records) == 2
+    assert stored.settings.data.folder == scenario.settings.data.folder
+
+
+def test_a_run_that_goes_far_enough_is_reused(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, FOUR))
+    before = read_lines(folder_of(plan_run(scenario, FOUR), results))
+    assert run_to(results, plan_run(scenario, TWO)) == ["is stored"]
+    assert read_lines(folder_of(plan_run(scenario, TWO), results)) == before
+
+
+def test_an_unfinished_run_that_goes_far_enough_is_reused(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, plan_run(scenario, FOUR))
+    (folder_of(run, results) / "summary.json").unlink()
+    assert run_to(results, run) == ["is stored"]
+
+
+def test_a_shorter_run_goes_on_from_its_checkpoint(
+    scenario: Scenario, results: Path, tmp_path: Path
+) -> None:
+    run = plan_run(scenario, FOUR)
+    run_to(results, plan_run(scenario, TWO), keeps_models=True)
+    assert {CHECKPOINT, MODEL} < files(run, results)
+    assert run_to(results, run) == ["goes on"]
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+    run_to(tmp_path / "whole", run)
+    lines = read_lines(folder_of(run, results))
+    assert lines == read_lines(folder_of(run, tmp_path / "whole"))
+
+
+def test_a_shorter_run_without_a_checkpoint_runs_again(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, TWO))
+    run = plan_run(scenario, FOUR)
+    assert run_to(results, run) == ["runs again"]
+    assert len(read_lines(folder_of(run, results))) == 4
+    assert [path.name for path in folder_of(run, results).parent.iterdir()] == ["seed1"]
+
+
+def test_the_old_run_stays_until_the_new_one_is_done(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, TWO))
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    before = read_lines(folder)
+    manner, _ = make_manner(results)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan([run], manner, StopAfter(3))
+    assert read_lines(folder) == before
+    again = folder.with_name("seed1.again")
+    assert len(read_lines(again)) == 3
+    # The new one goes on where it was, it does not begin again.
+    manner, _ = make_manner(results)
+    run_plan([run], manner, StopAfter(2))
+    assert len(read_lines(folder)) == 4
+    assert not again.exists()
+
+
+def test_an_interrupted_run_goes_on(scenario: Scenario, results: Path) -> None:
+    run = plan_run(scenario, FOUR)
+    manner, _ = make_manner(results)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan([run], manner, StopAfter(1))
+    assert run_to(results, run) == ["goes on"]
+    assert len(read_lines(folder_of(run, results))) == 4
+
+
+def test_a_run_killed_before_its_first_round_begins_anew(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    folder_of(run, results).mkdir(parents=True)
+    (folder_of(run, results) / "config.toml").write_text("seed = 7\n")
+    assert run_to(results, run) == ["runs"]
+    assert read_one(folder_of(run, results)) is not None
+
+
+def test_several_ends_of_one_run_are_reached_one_after_the_other(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO, Until(simulated_s=0.5), FOUR)
+    assert run_to(results, run) == ["runs", "goes on", "is stored"]
+    lines = read_lines(folder_of(run, results))
+    assert min(lines[-1]["time_s"].values()) >= 0.5
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+
+
+def test_a_run_to_the_target_ends_there(scenario: Scenario, results: Path) -> None:
+    scenario = replace(scenario, paper=replace(scenario.paper, target=0.01))
+    run = plan_run(scenario, Until(rounds=4, is_to_target=True))
+    run_to(results, run)
+    assert len(read_lines(folder_of(run, results))) == 1
+
+
+def test_fedavg_fixes_the_target_and_later_rounds_do_not_change_it(
+    scenario: Scenario, results: Path
+) -> None:
+    paper = PaperSettings(
+        title="Tiny", dim=475, rounds=4, below_fedavg=0.02, fedavg_rounds=2
+    )
+    scenario = replace(scenario, paper=paper)
+    to_target = Until(rounds=4, is_to_target=True)
+    others = plan_run(scenario, to_target)
+    assert find_task(others, to_target, results).target is None
+    fedavg = plan_run(scenario, TWO, entrant=FEDAVG)
+    run_to(results, fedavg)
+    first = read_lines(folder_of(fedavg, results))
+    best = max(line["accuracy"] for line in first)
+    expected = pytest.approx(best - 0.02)
+    assert find_task(others, to_target, results).target == expected
+    run_to(results, replace(fedavg, untils=(FOUR,)))
+    assert find_task(others, to_target, results).target == expected
+
+
+def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
+    scenario: Scenario, results: Path, tmp_path: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, run)
+    other = make_scenario(tmp_path / "data", train={"lr": 0.2})
+    new = plan_run(other, TWO, entrant=Entrant("switchml", "switchml"))
+    manner, lines = make_manner(results)
+    with refuses(
+        f"{folder_of(run, results)}: [train] of the stored run differs from that of "
+        "scenario digits; move the folder away, or give another --out",
+        RunError,
+    ):
+        run_plan([new, plan_run(other, TWO)], manner)
+    assert lines == []
+    assert not folder_of(new, results).exists()
+
+
+def test_a_run_that_fails_does_not_stop_the_others(
+    scenario: Scenario, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = run_experiment
+
+    def diverge(settings: RunSettings, folder: Path, **others: Any) -> Any:
+        if settings.algorithm == "libra":
+            raise RunError("update of client 3 has 7 entries that are not finite")
+        return real(settings, folder, **others)
+
+    monkeypatch.setattr(running, "run_experiment", diverge)
+    plan: Sequence[PlannedRun] = [
+        plan_run(scenario, TWO, entrant=Entrant("libra", "libra")),
+        plan_run(scenario, TWO),
+    ]
+    manner, lines = make_manner(results)
+    (failure,) = run_plan(plan, manner)
+    assert failure == (
+        "digits libra seed 1: update of client 3 has 7 entries that are not finite"
+    )
+    assert lines[1] == f"[1/2] digits libra seed 1 failed: {failure[21:]}"
+    assert [run.entrant for run in read_stored(results)] == ["fediac"]
+
+
+def test_the_device_is_the_one_asked_for(scenario: Scenario, results: Path) -> None:
+    run = plan_run(scenario, TWO)
+    automatic = replace(
+        scenario.settings, train=replace(scenario.settings.train, device="auto")
+    )
+    manner = Manner(results, "cpu", keeps_models=False, say=lambda _: None)
+    assert manner.on_device(automatic).train.device == "cpu"
+    unasked = replace(manner, device=None)
+    assert unasked.on_device(automatic).train.device == "auto"
+    assert run_plan([run], manner) == []
+
+
+def test_missing_results_need_everything(scenario: Scenario, results: Path) -> None:
+    run = plan_run(scenario, TWO)
+    assert find_task(run, TWO, results).step is Step.START
+    run_to(results, run)
+    assert find_task(run, TWO, results).step is Step.REUSE
+    shutil.rmtree(results)
+    assert find_task(run, TWO, results).step is Step.START

@@ -1,0 +1,97 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fediac.errors import RunError
+from fediac.experiments.paper.stored import read_one, read_stored, run_folder
+from tests.runs import read_rounds, write_run
+from tests.support import refuses
+from tests.unit.experiments.paper.tiny_scenario import make_run
+
+
+def store(
+    results: Path, scenario: str, entrant: str, seed: int = 1, *, n_rounds: int = 3
+) -> Path:
+    """Write a run that has only what is committed: no model, no checkpoint."""
+    folder = run_folder(results, scenario, entrant, seed)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_run(folder, entrant.split("-")[0], n_rounds=n_rounds, seed=seed)
+    config = folder / "config.toml"
+    text = config.read_text().replace('share = "1%"', 'sent = "1%"')
+    config.write_text(text)
+    return folder
+
+
+def test_all_runs_are_read_by_scenario_entrant_and_seed(tmp_path: Path) -> None:
+    store(tmp_path, "cifar10-iid", "switchml")
+    store(tmp_path, "cifar10-iid", "fediac-bound", 10)
+    store(tmp_path, "cifar10-iid", "fediac-bound", 2)
+    store(tmp_path, "cifar100-iid", "fediac", n_rounds=5)
+    runs = read_stored(tmp_path)
+    assert [(run.scenario, run.entrant, run.seed) for run in runs] == [
+        ("cifar10-iid", "fediac-bound", 2),
+        ("cifar10-iid", "fediac-bound", 10),
+        ("cifar10-iid", "switchml", 1),
+        ("cifar100-iid", "fediac", 1),
+    ]
+    assert runs[-1].settings.algorithm == "fediac"
+    assert [record["round"] for record in runs[-1].records] == [1, 2, 3, 4, 5]
+    assert runs[-1].last["round"] == 5
+
+
+def test_a_folder_without_results_has_no_runs(tmp_path: Path) -> None:
+    assert read_stored(tmp_path / "nowhere") == []
+
+
+def test_runs_beside_the_stored_ones_are_left_out(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    folder.rename(folder.with_name("seed1.again"))
+    assert read_stored(tmp_path) == []
+
+
+def test_the_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    (folder / "summary.json").unlink()
+    with (folder / "rounds.jsonl").open("a") as file:
+        file.write('{"round": 4, "accu')
+    run = read_one(folder)
+    assert run is not None
+    assert len(run.records) == 3
+    assert not run.is_finished
+
+
+def test_a_run_without_a_round_is_left_out(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    (folder / "rounds.jsonl").write_text("")
+    assert read_one(folder) is None
+    assert read_stored(tmp_path) == []
+    assert read_one(tmp_path / "nothing") is None
+
+
+def test_rounds_out_of_order_are_refused(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    path = folder / "rounds.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    assert len(read_rounds(folder)) == 2
+    with refuses(f"{path}:1: round must be 1, got 2", RunError):
+        read_stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("target", "number"), [(0.3, 2), (0.2, 2), (0.1, 1), (0.5, None)]
+)
+def test_the_target_is_reached_in_the_first_round_that_has_it(
+    target: float, number: int | None
+) -> None:
+    record = make_run([0.1, 0.3, 0.2, 0.4]).reach(target)
+    assert (None if record is None else record["round"]) == number
+
+
+def test_reading_needs_no_torch() -> None:
+    code = (
+        "import sys; import fediac.experiments.paper.command, "
+        "fediac.experiments.paper.stored; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,77 @@
+from rich.console import Console
+
+from fediac.experiments.paper.stored import StoredRun
+from fediac.experiments.paper.sweeps import (
+    as_documents,
+    list_candidates,
+    render_markdown,
+    render_tables,
+)
+from tests.unit.experiments.paper.tiny_scenario import make_run
+
+UP = (0.3, 0.5, 0.64, 0.7)
+
+
+def tried() -> list[StoredRun]:
+    return [
+        make_run(UP, entrant="fediac", round_mib=100.0),
+        make_run(UP, entrant="fediac-a2", round_mib=120.0),
+        make_run(UP[1:], entrant="fediac-a1", round_mib=180.0),
+        make_run(UP[:1], entrant="fediac-a4", round_mib=50.0),
+        make_run(UP, entrant="switchml", round_mib=500.0),
+    ]
+
+
+def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
+    found = list_candidates(tried())
+    assert [(each.entrant, each.setting, each.is_best) for each in found] == [
+        ("fediac-a1", "a = 1", False),
+        ("fediac-a2", "a = 2", False),
+        ("fediac", "a = 3", True),
+        ("fediac-a4", "a = 4", False),
+    ]
+    assert [each.reached for each in found] == [True, True, True, False]
+    assert as_documents(found)[2] == {
+        "scenario": "cifar10-iid",
+        "family": "fediac",
+        "entrant": "fediac",
+        "setting": "a = 3",
+        "target": 0.63,
+        "reached": True,
+        "rounds": (3,),
+        "payload_mib": (300.0,),
+        "is_best": True,
+    }
+
+
+def test_a_setting_that_misses_with_one_seed_is_not_the_best() -> None:
+    runs = [
+        make_run(UP, entrant="libra", round_mib=100.0),
+        make_run(UP, entrant="libra-k5", round_mib=50.0),
+        make_run(UP[:2], entrant="libra-k5", round_mib=50.0, seed=2),
+    ]
+    best = [each.entrant for each in list_candidates(runs) if each.is_best]
+    assert best == ["libra"]
+
+
+def test_no_setting_is_best_where_none_gets_there() -> None:
+    runs = [make_run(UP[:1], entrant=name) for name in ("libra", "libra-k5")]
+    assert [each.is_best for each in list_candidates(runs)] == [False, False]
+
+
+def test_the_table_fits_a_terminal() -> None:
+    console = Console(width=80, highlight=False)
+    with console.capture() as capture:
+        for table in render_tables(list_candidates(tried())):
+            console.print(table)
+    text = capture.get()
+    assert max(map(len, text.splitlines())) <= 80
+    cells = [line.replace("│", " ").split() for line in text.splitlines()]
+    assert ["fediac", "a", "=", "3", "3", "300.0", "best"] in cells
+    assert ["fediac", "a", "=", "4", "not", "in", "1", "—"] in cells
+
+
+def test_markdown_has_a_line_for_every_setting() -> None:
+    text = render_markdown(list_candidates(tried()))
+    assert "| CIFAR-10, IID | fediac | a = 3 | 3 | 300.0 | best |\n" in text
+    assert text.count("\n| CIFAR-10, IID |") == 4

@@ -1,0 +1,169 @@
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fediac.experiments.paper.stored import StoredRun
+from fediac.experiments.paper.tables import (
+    Block,
+    as_documents,
+    list_rows,
+    make_blocks,
+    render_block,
+    render_markdown,
+    spread,
+)
+from tests.unit.experiments.paper.tiny_scenario import make_run
+
+UP = (0.3, 0.5, 0.64, 0.7)
+"""Reaches cifar10-iid's 63 % in round 3."""
+
+
+def compared() -> list[StoredRun]:
+    return [
+        make_run(UP, entrant="fediac", round_mib=100.0),
+        make_run((0.2, *UP), entrant="fediac-bound", round_mib=90.0),
+        make_run(UP[1:], entrant="switchml", round_mib=500.0),
+        make_run(UP[:2], entrant="omnireduce", round_mib=10.0),
+        make_run((0.9,), entrant="switchml-bits8", round_mib=1.0),
+    ]
+
+
+def show(block: Block, *, width: int = 80) -> str:
+    console = Console(width=width, highlight=False)
+    with console.capture() as capture:
+        console.print(render_block(block))
+    return capture.get()
+
+
+def savings(runs: Sequence[StoredRun]) -> dict[str, float | None]:
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    return {line.entrant: line.saving for line in block.lines}
+
+
+def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:
+    rows = as_documents(list_rows(compared(), "slow"))
+    assert [row["algorithm"] for row in rows] == [
+        "fediac",
+        "fediac-bound",
+        "switchml",
+        "omnireduce",
+    ]
+    assert rows[0] == {
+        "scenario": "cifar10-iid",
+        "switch": "slow",
+        "algorithm": "fediac",
+        "seed": 1,
+        "target": 0.63,
+        "reached": True,
+        "rounds": 3,
+        "payload_mib": 300.0,
+        "time_s": 33.0,
+    }
+    missed = {key: rows[3][key] for key in ("reached", "rounds", "payload_mib")}
+    assert missed == {"reached": False, "rounds": 2, "payload_mib": None}
+    assert rows[3]["time_s"] is None
+
+
+def test_fediac_saves_against_the_best_baseline_that_got_there() -> None:
+    assert savings(compared()) == {
+        "fediac": 1.0 - 300.0 / 1000.0,
+        "fediac-bound": 1.0 - 360.0 / 1000.0,
+        "switchml": None,
+        "omnireduce": None,
+    }
+
+
+def test_nothing_is_saved_against_nobody_or_by_who_did_not_get_there() -> None:
+    assert savings([make_run(UP)]) == {"fediac": None}
+    runs = [make_run(UP[:2]), make_run(UP, entrant="libra")]
+    assert savings(runs) == {"fediac": None, "libra": None}
+
+
+def test_a_baseline_that_missed_with_one_seed_is_not_the_best() -> None:
+    runs = [
+        make_run(UP),
+        make_run(UP, entrant="libra", round_mib=200.0),
+        make_run(UP[:2], entrant="libra", round_mib=200.0, seed=2),
+        make_run(UP, entrant="switchml", round_mib=400.0),
+    ]
+    assert savings(runs)["fediac"] == 1.0 - 100.0 / 400.0
+
+
+def test_several_seeds_have_a_mean_and_a_range() -> None:
+    runs = [
+        make_run(UP, round_mib=100.0, seed=1),
+        make_run(UP[1:], round_mib=100.0, seed=2),
+        make_run(UP, entrant="switchml", round_mib=500.0, seed=1),
+        make_run(UP[:2], entrant="switchml", round_mib=500.0, seed=2),
+    ]
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    text = show(block, width=120)
+    assert "2 (2 to 3)" in text
+    assert "250.0 (200.0 to 300.0)" in text
+    assert "25.0 s (20.0 s to 30.0 s)" in text
+    assert "1 of 2 not in 2 (2 to 3)" in text
+
+
+def test_numbers_that_are_all_the_same_have_no_range() -> None:
+    assert spread([2.0, 2.0], "{:.1f}") == "2.0"
+    assert spread([1.0, 2.0], "{:.1f}") == "1.5 (1.0 to 2.0)"
+
+
+def test_a_table_fits_a_terminal_and_stands_beside_the_paper() -> None:
+    (block,) = make_blocks(list_rows(compared(), "fast"))
+    text = show(block)
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("CIFAR-10, IID: 63 %, fast switch\n")
+    cells = [line.replace("│", " ").split() for line in text.splitlines()]
+    assert ["fediac", "3", "300.0", "30.0", "s", "70.0", "%"] in cells
+    assert ["omnireduce", "not", "in", "2", "—", "—", "—"] in cells
+    paper = (
+        "In the paper, CIFAR-10_IID to 63 %: FediAC 1,732 MB, SwitchML 5,756 MB "
+        "(69.91 % less)"
+    )
+    assert paper in " ".join(text.split())
+
+
+def test_the_slow_switch_stands_beside_the_papers_second_table() -> None:
+    rows = list_rows(compared(), "slow")
+    text = render_markdown(make_blocks(rows), "slow")
+    assert text.startswith("# Table II: traffic to the target accuracy, slow switch\n")
+    assert (
+        "| CIFAR-10, IID | 63 % | fediac | 3 | 300.0 | 33.0 s | 70.0 % | CIFAR-10_IID "
+        "to 63 %: FediAC 1,763 MB, SwitchML 5,756 MB (69.37 % less) |\n"
+    ) in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {9}
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "target"), [([0.5, 0.8, 0.7], 0.78), ([0.5, 0.6], None)]
+)
+def test_fedavg_of_the_same_seed_fixes_the_target_of_digits(
+    accuracies: list[float], target: float | None
+) -> None:
+    own: dict[str, Any] = {"scenario": "digits"}
+    runs = [
+        make_run([*accuracies], entrant="fedavg", **own),
+        make_run([0.9, 0.9, 0.9], entrant="fedavg", seed=2, **own),
+        make_run([0.7, 0.79], **own),
+    ]
+    rows = [row for row in list_rows(runs, "fast") if row.seed == 1]
+    if target is None:
+        assert rows == []
+    else:
+        assert {row.target for row in rows} == {target}
+        assert [row.rounds for row in rows] == [2, 2]
+
+
+def test_a_stand_in_names_the_row_that_it_stands_beside() -> None:
+    runs = [
+        make_run([0.7] * 50, scenario="unipen62", entrant="fedavg"),
+        make_run([0.7], scenario="unipen62"),
+    ]
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    text = " ".join(show(block).split())
+    assert text.startswith("UNIPEN, 62 classes by writer: 68 %, fast switch ")
+    assert "In the paper, FEMNIST to 79 %: FediAC 528 MB, libra 897 MB" in text

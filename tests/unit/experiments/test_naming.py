@@ -1,0 +1,43 @@
+import pytest
+
+from fediac.errors import ConfigError, TraceError
+from fediac.experiments.naming import named, rename
+from tests.support import refuses
+
+NAMES = {"n_clients": "--clients", "n_votes": "--votes", "threshold": "--threshold"}
+
+
+@pytest.mark.parametrize(
+    ("message", "renamed"),
+    [
+        (
+            "threshold must be in 1..20 (n_clients), got 0",
+            "--threshold must be in 1..20 (--clients), got 0",
+        ),
+        ("n_votes must be at least 1, got 0", "--votes must be at least 1, got 0"),
+        (
+            "no threshold keeps gamma below 1 with n_votes = 3",
+            "no threshold keeps gamma below 1 with --votes = 3",
+        ),
+        ("bits must be at most 32, got 33", "bits must be at most 32, got 33"),
+    ],
+)
+def test_arguments_are_renamed_where_they_are_no_prose(
+    message: str, renamed: str
+) -> None:
+    assert rename(message, NAMES) == renamed
+
+
+def test_errors_inside_are_renamed() -> None:
+    with (
+        refuses("--votes must be at least 1, got 0", ConfigError),
+        named(NAMES),
+    ):
+        raise ValueError("n_votes must be at least 1, got 0")
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with refuses("up.csv: no rates in it", TraceError), named(NAMES):
+        raise TraceError("up.csv: no rates in it")
+    with pytest.raises(KeyError, match="n_votes"), named(NAMES):
+        raise KeyError("n_votes")

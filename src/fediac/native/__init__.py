@@ -1,7 +1,8 @@
 """The hot functions of core and switch again, in plain C; on CUDA tensors in Triton.
 
 Core asks `kernels_for` before every long loop and runs in NumPy or PyTorch when it gets
-None. The kernels give the same bits as core, so nobody can tell but by the time.
+None. The kernels give the same bits as core, so nobody can tell but by the time. Only
+`layers`, convolutions for training, equals PyTorch up to rounding.
 
 Environment: FEDIAC_NATIVE=0 turns the kernels off, FEDIAC_ISA (baseline, avx2, avx512)
 caps the instruction set, FEDIAC_THREADS sets the number of threads.

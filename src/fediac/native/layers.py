@@ -12,11 +12,11 @@ from fediac.native.library import Signatures, declare, isa_of
 
 _SIGNATURES: Signatures = {
     "fediac_convolution_scratch": (c_size_t, [c_void_p]),
-    "fediac_convolve": (None, [c_void_p] * 6),
-    "fediac_convolve_back": (None, [c_void_p] * 5),
-    "fediac_correlate": (None, [c_void_p] * 6),
-    "fediac_max_pool": (None, [c_void_p] * 4),
-    "fediac_max_pool_back": (None, [c_void_p] * 4),
+    "fediac_convolve": (None, [c_void_p] * 7),
+    "fediac_correlate": (None, [c_void_p] * 7),
+    "fediac_scatter": (None, [c_void_p] * 9),
+    "fediac_max_pool": (None, [c_void_p, c_size_t, *[c_void_p] * 3]),
+    "fediac_max_pool_back": (None, [c_void_p, c_size_t, *[c_void_p] * 3]),
 }
 
 _PROBE = np.zeros(1, np.uint8)
@@ -31,108 +31,141 @@ class Memory(Protocol):
 
 
 class ConvolutionShape(ctypes.Structure):
-    """Sizes of a convolution with stride 1; padding is less than the kernel."""
+    """Sizes of a convolution with stride 1 and of the pooling after it.
+
+    Outputs come in multiples of 16 channels.
+    """
 
     _fields_ = tuple(
         (name, c_size_t)
         for name in (
             *("n_images", "height", "width", "n_in", "n_out"),
             *("kernel_height", "kernel_width", "pad_height", "pad_width"),
+            *("is_pooled", "is_rectified"),
         )
     )
 
 
 class PoolShape(ctypes.Structure):
-    """Sizes of what is pooled, 2 x 2 pixels at a time."""
+    """Sizes of an image that is pooled, 2 x 2 pixels at a time."""
 
     _fields_ = tuple(
-        (name, c_size_t) for name in ("n_images", "height", "width", "n_channels")
+        (name, c_size_t) for name in ("height", "width", "n_channels", "is_rectified")
     )
 
 
 class LayerKernels:
     """The functions of the C library on images whose channels lie last.
 
-    Weights lie as (outputs, kernel height, kernel width, inputs). The caller has
-    checked all sizes.
+    Weights lie as (outputs, kernel height, kernel width, inputs). A rectifier sets what
+    is below zero to zero. Winners are int32, one for each output of pooling. The caller
+    has checked all sizes.
     """
 
     def __init__(self, loaded: ctypes.CDLL) -> None:
         declare(loaded, _SIGNATURES)
         self._c = loaded
 
-    def scratch(self, shape: ConvolutionShape) -> int:
-        """Return how many floats of scratch a convolution needs."""
+    def n_scratch(self, shape: ConvolutionShape) -> int:
+        """Return how many floats of scratch a convolution needs, in both directions."""
         n_floats: int = self._c.fediac_convolution_scratch(ctypes.byref(shape))
         return n_floats
 
     def convolve(
         self,
         shape: ConvolutionShape,
-        images: Memory,
-        weights: Memory,
-        bias: Memory | None,
-        *,
+        inputs: tuple[Memory, Memory, Memory | None],
         scratch: Memory,
-        out: Memory,
+        *,
+        out: tuple[Memory, Memory | None],
     ) -> None:
-        """Write the convolution of ``images`` to ``out``."""
-        self._c.fediac_convolve(
-            ctypes.byref(shape),
-            *(images.data_ptr(), weights.data_ptr()),
-            None if bias is None else bias.data_ptr(),
-            *(scratch.data_ptr(), out.data_ptr()),
-        )
+        """Write the output, and the winners if it is pooled, to ``out``.
 
-    def convolve_back(
-        self,
-        shape: ConvolutionShape,
-        gradient: Memory,
-        weights: Memory,
-        *,
-        scratch: Memory,
-        out: Memory,
-    ) -> None:
-        """Write the gradient of the images to ``out``, given that of the output."""
-        self._c.fediac_convolve_back(
-            ctypes.byref(shape),
-            *(gradient.data_ptr(), weights.data_ptr()),
-            *(scratch.data_ptr(), out.data_ptr()),
-        )
+        Args:
+            shape: All sizes.
+            inputs: Images, weights and, if there is one, bias.
+            scratch: At least `n_scratch` floats.
+            out: Where to write.
+        """
+        addresses = [_address(each) for each in (*inputs, scratch, *out)]
+        self._c.fediac_convolve(ctypes.byref(shape), *addresses)
 
     def correlate(
         self,
         shape: ConvolutionShape,
         images: Memory,
-        gradient: Memory,
-        *,
+        gradient: tuple[Memory, Memory | None],
         scratch: Memory,
+        *,
         out: tuple[Memory, Memory],
     ) -> None:
-        """Write the gradients of weights and bias to ``out``."""
-        self._c.fediac_correlate(
-            ctypes.byref(shape),
-            *(images.data_ptr(), gradient.data_ptr(), scratch.data_ptr()),
-            *(out[0].data_ptr(), out[1].data_ptr()),
-        )
+        """Write the gradients of weights and bias to ``out``.
+
+        Args:
+            shape: All sizes.
+            images: What was convolved.
+            gradient: That of the output, and the winners if it was pooled.
+            scratch: At least `n_scratch` floats.
+            out: Where to write.
+        """
+        addresses = [_address(each) for each in (images, *gradient, scratch, *out)]
+        self._c.fediac_correlate(ctypes.byref(shape), *addresses)
+
+    def scatter(
+        self,
+        shape: ConvolutionShape,
+        inputs: tuple[Memory, Memory],
+        gradient: tuple[Memory, Memory],
+        scratch: Memory,
+        *,
+        out: tuple[Memory, Memory, Memory],
+    ) -> None:
+        """Write the gradients of weights, bias and images to ``out``.
+
+        Args:
+            shape: All sizes; the output is pooled.
+            inputs: Images and weights.
+            gradient: That of the output, and the winners.
+            scratch: At least `n_scratch` floats.
+            out: Where to write.
+        """
+        addresses = [_address(each) for each in (*inputs, *gradient, scratch, *out)]
+        self._c.fediac_scatter(ctypes.byref(shape), *addresses)
 
     def max_pool(
-        self, shape: PoolShape, images: Memory, *, out: tuple[Memory, Memory]
+        self,
+        shape: PoolShape,
+        n_images: int,
+        images: Memory,
+        *,
+        out: tuple[Memory, Memory],
     ) -> None:
         """Write the largest of each four pixels, and which it was, to ``out``."""
-        self._c.fediac_max_pool(
-            ctypes.byref(shape),
-            *(images.data_ptr(), out[0].data_ptr(), out[1].data_ptr()),
-        )
+        addresses = [_address(each) for each in (images, *out)]
+        self._c.fediac_max_pool(ctypes.byref(shape), n_images, *addresses)
 
     def max_pool_back(
-        self, shape: PoolShape, gradient: Memory, winners: Memory, *, out: Memory
+        self,
+        shape: PoolShape,
+        n_images: int,
+        gradient: tuple[Memory, Memory],
+        *,
+        out: Memory,
     ) -> None:
-        """Write the gradient of the images to ``out``, given that of the output."""
-        self._c.fediac_max_pool_back(
-            ctypes.byref(shape),
-            *(gradient.data_ptr(), winners.data_ptr(), out.data_ptr()),
-        )
+        """Write the gradient of the images to ``out``.
+
+        Args:
+            shape: All sizes.
+            n_images: Images of the batch.
+            gradient: That of the output, and the winners.
+            out: Where to write.
+        """
+        addresses = [_address(each) for each in (*gradient, out)]
+        self._c.fediac_max_pool_back(ctypes.byref(shape), n_images, *addresses)
+
+
+def _address(memory: Memory | None) -> int | None:
+    return None if memory is None else memory.data_ptr()
 
 
 def layer_kernels() -> LayerKernels | None:

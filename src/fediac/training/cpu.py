@@ -19,6 +19,7 @@ from torch.nn import functional
 from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat import FlatModel, flatten_model
+from fediac.training.layers import use_kernels
 from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
 
 EVALUATION_BATCH = 250
@@ -98,6 +99,7 @@ class CpuEngine:
         replica: FlatModel | None = getattr(self._local, "replica", None)
         if replica is None:
             replica = flatten_model(copy.deepcopy(self.model.module))
+            use_kernels(replica.module)
             self._local.replica = replica
         return replica
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 from fediac.core.rng import Stream
 from fediac.training.cpu import CpuEngine, normalize
 from fediac.training.local import LocalResult, LocalSettings, draw_batches
-from fediac.training.models import Shape
+from fediac.training.models import Builder, Shape
 from tests.tiny import N_CLASSES, SHAPE, normed_model, plain_model, seeded, tiny_dataset
 
 DATA = tiny_dataset()
@@ -21,6 +21,15 @@ SETTINGS = LocalSettings(steps=3, batch_size=8)
 EVERYONE = [0, 1, 2, 3]
 
 Make = Callable[..., CpuEngine]
+
+
+def pooled_model(shape: Shape, n_classes: int) -> nn.Module:
+    """Return a model whose layers the compiled kernels can do."""
+    return nn.Sequential(
+        *(nn.Conv2d(shape[0], 16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(16, n_classes)),
+    )
 
 
 class Spy(nn.Module):
@@ -84,15 +93,19 @@ def bits_of(results: list[LocalResult]) -> list[tuple[bytes, bytes, float]]:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_results_have_the_same_bits_however_many_train_at_once(make: Make) -> None:
-    expected = bits_of(make(n_at_once=1).train(EVERYONE, round_number=1, rate=0.1))
+@pytest.mark.parametrize("model", [normed_model, pooled_model])
+def test_results_have_the_same_bits_however_many_train_at_once(
+    make: Make, model: Builder
+) -> None:
+    alone = make(model, n_at_once=1)
+    expected = bits_of(alone.train(EVERYONE, round_number=1, rate=0.1))
     for n_at_once in (2, 4, 7):
-        engine = make(n_at_once=n_at_once)
+        engine = make(model, n_at_once=n_at_once)
         for _ in range(2):  # again in threads that have trained other clients
             results = engine.train(EVERYONE, round_number=1, rate=0.1)
             assert bits_of(results) == expected
         evaluation = engine.evaluate()
-        assert evaluation == make(n_at_once=1).evaluate()
+        assert evaluation == alone.evaluate()
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -114,10 +127,11 @@ def test_results_do_not_depend_on_who_else_trains(make: Make) -> None:
     assert bits_of(engine.train([2], round_number=3, rate=0.1)) != alone
 
 
-def test_an_update_is_what_plain_sgd_subtracts(make: Make) -> None:
-    engine = make(plain_model)
+@pytest.mark.parametrize("model", [plain_model, pooled_model])
+def test_an_update_is_what_plain_sgd_subtracts(make: Make, model: Builder) -> None:
+    engine = make(model)
     result = engine.train([1], round_number=4, rate=0.05)[0]
-    module = seeded(plain_model)
+    module = seeded(model)
     weights = list(module.parameters())
     optimizer = torch.optim.SGD(weights, lr=0.05)
     images, labels = normalize(DATA.train, DATA)

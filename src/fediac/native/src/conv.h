@@ -6,8 +6,6 @@
 
 #include "isa.h"
 
-#define WIDE 16 /* channels are filled up to a multiple of this: the longest vector */
-
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -20,9 +18,23 @@ struct window {
     size_t n_rows, row_step, length, pixel_step;
 };
 
-/* Height and width of an image, and its channels, filled up. */
+/* Of the output; channels come in multiples of 16, the longest vector. */
 struct extent {
-    size_t height, width, n_wide;
+    size_t height, width, n_channels;
+};
+
+/* An entry of the convolution that has a gradient: where its window begins in the padded
+   image, and where its weights begin. */
+struct winner {
+    uint32_t pixel, weight;
+    float slope;
+};
+
+/* Where gradients come from and go to. Images are padded; weights lie as
+   [channel][window]. */
+struct places {
+    const float *image, *weights;
+    float *d_image, *d_weights;
 };
 
 #endif

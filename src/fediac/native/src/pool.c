@@ -3,8 +3,6 @@
 
 #include "pool.h"
 
-#define NOBODY 4 /* the winner where the rectifier lets nothing through */
-
 /* Whether `value` takes over from `best`. The first of equals stays, and a NaN wins
    over every number, as in PyTorch. */
 #define BEATS(value, best) (((value) > (best)) | ((value) != (value)))

@@ -5,6 +5,8 @@
 
 #include "isa.h"
 
+#define NOBODY 4 /* the winner where the rectifier lets nothing through */
+
 /* Must equal PoolShape in layers.py. Sizes are those of the input. */
 struct pool_shape {
     size_t height, width, n_channels, is_rectified;

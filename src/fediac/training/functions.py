@@ -1,0 +1,191 @@
+"""Convolution and max-pooling by the compiled kernels, as PyTorch differentiates them.
+
+PyTorch writes everything between two layers to memory. Here a convolution, its pooling
+and its rectifier are one function, and what lies between them stays in the cache.
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn import functional
+
+from fediac.native.layers import ConvolutionShape, LayerKernels, PoolShape
+
+LAST = torch.channels_last
+
+
+class _Context(Protocol):
+    """What is kept of a call until its gradient is asked for."""
+
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+    kernels: LayerKernels
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors, which are then `saved_tensors`."""
+        ...
+
+
+class _ConvolutionContext(_Context, Protocol):
+    shape: ConvolutionShape
+
+
+class _PoolContext(_Context, Protocol):
+    shape: PoolShape
+
+
+def convolve(
+    images: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    shape: ConvolutionShape,
+    kernels: LayerKernels,
+) -> Tensor:
+    """Return a convolution with stride 1; pooled and rectified if its shape says so."""
+    out: Tensor = _Convolution.apply(  # type: ignore[no-untyped-call] # torch has none
+        images, weight, bias, shape, kernels
+    )
+    return out
+
+
+def max_pool(images: Tensor, shape: PoolShape, kernels: LayerKernels) -> Tensor:
+    """Return the largest of each 2 x 2 pixels; rectified if the shape says so."""
+    out: Tensor = _MaxPool.apply(  # type: ignore[no-untyped-call] # torch has none
+        images, shape, kernels
+    )
+    return out
+
+
+class _Convolution(Function):
+    @staticmethod
+    def forward(
+        ctx: _ConvolutionContext,
+        images: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        shape: ConvolutionShape,
+        kernels: LayerKernels,
+    ) -> Tensor:
+        """Return the output."""
+        size = _output_size(shape)
+        out, winners = torch.empty(size, memory_format=LAST), None
+        if shape.is_pooled:
+            winners = torch.empty(size, dtype=torch.int32, memory_format=LAST)
+        inputs = (_last(images), _last(weight), bias)
+        scratch = torch.empty(kernels.n_scratch(shape))
+        kernels.convolve(shape, inputs, scratch, out=(out, winners))
+        ctx.save_for_backward(images, weight, bias, winners)
+        ctx.shape, ctx.kernels = shape, kernels
+        return out
+
+    @staticmethod
+    def backward(
+        ctx: _ConvolutionContext, gradient: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        """Return the gradients of images, weight and bias."""
+        if torch.is_grad_enabled():  # this gradient is to be differentiated again
+            return *_through_pytorch(ctx, gradient), None, None
+        is_scattered = ctx.shape.is_pooled and ctx.needs_input_grad[0]
+        found = (_scatter if is_scattered else _correlate)(ctx, _last(gradient))
+        has_bias = ctx.saved_tensors[2] is not None
+        return *found[:2], found[2] if has_bias else None, None, None
+
+
+def _scatter(
+    ctx: _ConvolutionContext, gradient: Tensor
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Return the gradients of images, weight and bias, given that of pooled images."""
+    images, weight, _, winners = ctx.saved_tensors
+    scratch = torch.empty(ctx.kernels.n_scratch(ctx.shape))
+    d_images = torch.empty_like(images, memory_format=LAST)
+    d_weight = torch.empty_like(weight, memory_format=LAST)
+    d_bias = torch.empty(len(weight))
+    inputs, out = (_last(images), _last(weight)), (d_weight, d_bias, d_images)
+    ctx.kernels.scatter(ctx.shape, inputs, (gradient, winners), scratch, out=out)
+    return d_images, d_weight, d_bias
+
+
+def _correlate(
+    ctx: _ConvolutionContext, gradient: Tensor
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Return the gradients of images, if they need one, of weight and of bias."""
+    images, weight, _, winners = ctx.saved_tensors
+    scratch, d_images = torch.empty(ctx.kernels.n_scratch(ctx.shape)), None
+    d_weight = torch.empty_like(weight, memory_format=LAST)
+    d_bias = torch.empty(len(weight))
+    slopes, out = (gradient, winners), (d_weight, d_bias)
+    ctx.kernels.correlate(ctx.shape, _last(images), slopes, scratch, out=out)
+    if ctx.needs_input_grad[0]:
+        padding = (ctx.shape.pad_height, ctx.shape.pad_width)
+        d_images = torch.conv_transpose2d(gradient, weight, padding=padding)
+    return d_images, d_weight, d_bias
+
+
+def _through_pytorch(ctx: _ConvolutionContext, gradient: Tensor) -> list[Tensor | None]:
+    """Return the gradients of images, weight and bias, as functions of all these."""
+    images, weight, bias, _ = ctx.saved_tensors
+    padding = (ctx.shape.pad_height, ctx.shape.pad_width)
+    out = torch.conv2d(images, weight, bias, padding=padding)
+    if ctx.shape.is_pooled:
+        out = functional.max_pool2d(out, 2)
+    if ctx.shape.is_rectified:
+        out = torch.relu(out)
+    inputs = [images, weight, bias]
+    needed = [i for i, needs in enumerate(ctx.needs_input_grad[:3]) if needs]
+    found = torch.autograd.grad(
+        out, [inputs[i] for i in needed], gradient, create_graph=True
+    )
+    gradients: list[Tensor | None] = [None, None, None]
+    for i, each in zip(needed, found, strict=True):
+        gradients[i] = each
+    return gradients
+
+
+class _MaxPool(Function):
+    @staticmethod
+    def forward(
+        ctx: _PoolContext, images: Tensor, shape: PoolShape, kernels: LayerKernels
+    ) -> Tensor:
+        """Return the pooled images."""
+        size = (*images.shape[:2], shape.height // 2, shape.width // 2)
+        out = torch.empty(size, memory_format=LAST)
+        winners = torch.empty(size, dtype=torch.int32, memory_format=LAST)
+        kernels.max_pool(shape, len(images), _last(images), out=(out, winners))
+        ctx.save_for_backward(winners)
+        ctx.shape, ctx.kernels = shape, kernels
+        return out
+
+    @staticmethod
+    def backward(ctx: _PoolContext, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of the images."""
+        (winners,) = ctx.saved_tensors
+        size = (*gradient.shape[:2], ctx.shape.height, ctx.shape.width)
+        if torch.is_grad_enabled():  # this gradient is to be differentiated again
+            return _spread(gradient, winners, torch.zeros(size)), None, None
+        out = torch.empty(size, memory_format=LAST)
+        slopes = (_last(gradient), winners)
+        ctx.kernels.max_pool_back(ctx.shape, len(out), slopes, out=out)
+        return out, None, None
+
+
+def _spread(gradient: Tensor, winners: Tensor, out: Tensor) -> Tensor:
+    """Return ``out``, all zeros so far, with each winner's gradient in its place."""
+    height, width = (2 * each for each in gradient.shape[2:])
+    for place in range(4):
+        row, column = divmod(place, 2)
+        slopes = torch.where(winners == place, gradient, 0.0)
+        out[:, :, row:height:2, column:width:2] = slopes
+    return out
+
+
+def _output_size(shape: ConvolutionShape) -> tuple[int, int, int, int]:
+    height = shape.height + 2 * shape.pad_height - shape.kernel_height + 1
+    width = shape.width + 2 * shape.pad_width - shape.kernel_width + 1
+    step = 2 if shape.is_pooled else 1
+    return shape.n_images, shape.n_out, height // step, width // step
+
+
+def _last(tensor: Tensor) -> Tensor:
+    return tensor.contiguous(memory_format=LAST)

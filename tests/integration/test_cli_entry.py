@@ -86,6 +86,31 @@ def test_an_unknown_format_or_list_says_what_there_is(fediac: Command) -> None:
     )
 
 
+@pytest.mark.parametrize("columns", [None, 80, 60])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list",
+        "doctor",
+        "theory --dim=1e9 --clients=20 --votes=5% --threshold=3 --alpha=-0.4",
+        "simulate --dim=20000 --clients=3 --rounds=2",
+        "motivation --sizes=1000,20000 --clients=3",
+        "round --dim=20000 --clients=3",
+        "bench --dim=2000",
+    ],
+)
+def test_nothing_is_cut_off(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch, line: str, columns: int | None
+) -> None:
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    result = fediac(*line.split())
+    assert (result.code, result.err) == (0, "")
+    assert "\u2026" not in result.out
+    if columns is not None:
+        assert max(map(len, result.out.splitlines())) <= columns
+
+
 class TestSettings:
     def test_the_list_is_a_settings_file_of_defaults(
         self, fediac: Command, tmp_path: Path

@@ -114,12 +114,14 @@ def resume(settings: RunSettings, folder: Path) -> dict[str, Any]:
 # A round has four events: three clients and its line. 4, 8 and 12 are boundaries.
 @pytest.mark.parametrize(
     ("every", "kills"),
-    [(1, (1, 2, 4, 5, 7, 8, 9, 12)), (2, (4, 8, 10)), (5, (8, 11))],
+    [(1, (1, 2, 4, 5, 7, 8, 9, 12)), (2, (4, 8, 10)), (5, (8, 11)), (None, (3, 9))],
 )
 def test_a_run_killed_at_any_client_or_round_goes_on_to_the_same_bits(
-    tmp_path: Path, every: int, kills: Sequence[int]
+    tmp_path: Path, every: int | None, kills: Sequence[int]
 ) -> None:
-    settings = settings_of(tmp_path, save={"checkpoint_every": every})
+    # Without a number the clock decides when to save, and still no bit depends on it.
+    save = {} if every is None else {"checkpoint_every": every}
+    settings = settings_of(tmp_path, save=save)
     expected = run_whole(settings, tmp_path / "whole")
     assert "residual.2" in expected["checkpoint"]
     for n in kills:

@@ -105,7 +105,9 @@ def run_doctor(*, as_json: bool) -> None:
         return
     console = open_console()
     console.print(f"fediac {own_version()} on Python {platform.python_version()}")
-    table = Table("", "piece", "found", "brings")
+    table = Table("", "piece")
+    for heading in ("found", "brings"):
+        table.add_column(heading, overflow="fold")
     for each in findings:
         mark = "yes" if each.is_there else "no"
         table.add_row(mark, each.name, each.found, each.brings)

@@ -150,7 +150,7 @@ def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None
         for dim in sizes
     ]
     headings = ("parameters", *names, "dense register fills")
-    console.print(FittedTable(headings, rows))
+    console.print(FittedTable(headings, rows, has_lines=False))
     console.print()
     largest = sizes[-1]
     by_time = sorted((found[name, largest], name) for name in names)

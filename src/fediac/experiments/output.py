@@ -43,10 +43,12 @@ class FittedTable:
     Attributes:
         headings: The first is of the names on the left, the others of numbers.
         rows: As many cells each.
+        has_lines: Whether lines are wanted at all.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    has_lines: bool = True
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -61,6 +63,8 @@ class FittedTable:
             (turned[0], turned[1:], 1),
         ):
             is_boxed = gap == 3
+            if is_boxed and not self.has_lines:
+                continue
             widths = _column_widths(headings, rows, folds=not is_boxed)
             borders = 1 if is_boxed else -gap
             if sum(widths) + gap * len(widths) + borders <= options.max_width:

@@ -112,8 +112,9 @@ def show_theory(theory: Theory, *, as_json: bool) -> None:
 
 def _table(theory: Theory) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for justify in ("left", "right", "left"):
+    for justify in ("left", "right"):
         table.add_column(justify=justify, no_wrap=True)
+    table.add_column(overflow="fold")
     table.add_row(
         "expected_chosen",
         f"{theory.expected_chosen:,.0f}",

@@ -12,7 +12,13 @@ from rich.table import Table
 from fediac.core.powerlaw import PowerLaw, fit_power_law
 from fediac.core.tuning import Candidate, median_law, rank_candidates
 from fediac.errors import UpdateError
-from fediac.experiments.output import as_mib, as_percent, open_console, write_json
+from fediac.experiments.output import (
+    FittedTable,
+    as_mib,
+    as_percent,
+    open_console,
+    write_json,
+)
 from fediac.experiments.shares import parse_share
 from fediac.experiments.updates import each_update
 
@@ -157,13 +163,10 @@ def _fit_table(tuning: Tuning) -> Table:
     return table
 
 
-def _candidate_table(tuning: Tuning, n_shown: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    headers = ("threshold", "bits", "entries sent", "a round", "gamma", "cost")
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    for each in tuning.candidates[:n_shown]:
-        table.add_row(
+def _candidate_table(tuning: Tuning, n_shown: int) -> FittedTable:
+    headings = ("threshold", "bits", "entries sent", "a round", "gamma", "cost")
+    rows = [
+        (
             f"{each.threshold}",
             f"{each.bits}",
             as_percent(each.expected_chosen / tuning.dim),
@@ -171,4 +174,6 @@ def _candidate_table(tuning: Tuning, n_shown: int) -> Table:
             f"{each.gamma:.4f}",
             as_mib(each.cost_bytes),
         )
-    return table
+        for each in tuning.candidates[:n_shown]
+    ]
+    return FittedTable(headings, rows, has_lines=False)

@@ -137,7 +137,7 @@ def _forget_batch_counts(module: nn.Module) -> None:
     for each in module.modules():
         is_norm = isinstance(each, nn.modules.batchnorm._NormBase)
         if is_norm and each.momentum is not None:
-            each.num_batches_tracked = None
+            each.register_buffer("num_batches_tracked", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,13 @@ def test_a_table_with_room_has_lines() -> None:
     assert lines[3] == "│ fediac     │ 1,234.5 │     11,173,962 │   12.34 │"
 
 
+def test_a_table_may_do_without_lines() -> None:
+    file = io.StringIO()
+    table = FittedTable(HEADINGS, ROWS, has_lines=False)
+    Console(width=80, file=file).print(table)
+    assert file.getvalue().isascii()
+
+
 def test_a_narrower_table_folds_its_headings() -> None:
     assert draw(44) == [
         "                        entries",

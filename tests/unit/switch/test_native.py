@@ -49,7 +49,7 @@ def test_a_job_outside_the_registers_is_an_error(
     switch: Switch, field: str, value: int
 ) -> None:
     registers = np.zeros(4096, np.uint8)
-    kernels = native.kernels_for(registers)
+    kernels = native.host_kernels_for(registers)
     assert kernels is not None
     jobs = np.array([switch.open(3).record()], dtype=JOB_RECORD)
     jobs[field] = value

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fediac.experiments.report.markup import tag, text
 from fediac.experiments.output import count
+from fediac.experiments.report.markup import tag, text
 from fediac.experiments.report.wording import (
     brief,
     digits,

@@ -28,7 +28,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             metavar="SCENARIO",
             help="cifar10-iid, cifar10-noniid, cifar100-iid, cifar100-noniid, femnist, "
-            "unipen62 or digits. May be repeated.  [default: the paper's]",
+            "unipen62, digits, digits-iid or digits-noniid. May be repeated.  "
+            "[default: the paper's]",
         ),
     ] = [],  # noqa: B006 - typer copies it
     entrants: Annotated[
@@ -42,6 +43,13 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     seeds: Annotated[
         str, typer.Option(metavar="LIST", help="Seeds to run: 1,2,3 or 1-3.")
     ] = "1",
+    until: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Simulated seconds of a figure's runs.  [default: the paper's 500]",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -104,6 +112,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
       fediac paper table1 table2 fig-accuracy --only cifar10-iid --download
       fediac paper table1 --only cifar10-iid --entrants fediac,switchml --seeds 1-3
       fediac paper fig-scale --dry-run
+      fediac paper fig-noniid --only digits-noniid --until 8 --out runs/digits
       fediac paper table1 fig-accuracy --no-run --out results
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.experiments.paper.asking import make_request, parse_scope
@@ -112,7 +121,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     paper_command(
         make_request(
             what,
-            parse_scope(only, entrants, seeds, is_quick=quick),
+            parse_scope(only, entrants, seeds, until_s=until, is_quick=quick),
             out=out,
             data=data,
             device=device,

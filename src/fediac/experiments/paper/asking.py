@@ -1,5 +1,6 @@
 """What somebody typed after ``fediac paper``, checked."""
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,19 +17,28 @@ QUICK_RESULTS = Path("runs/paper-quick")
 
 
 def parse_scope(
-    only: Sequence[str], entrants: str | None, seeds: str, *, is_quick: bool
+    only: Sequence[str],
+    entrants: str | None,
+    seeds: str,
+    *,
+    until_s: float | None = None,
+    is_quick: bool = False,
 ) -> Scope:
     """Return how much is asked for.
 
     Raises:
+        ConfigError: There is no such time.
         ValueError: The list of seeds is none.
     """
+    if until_s is not None and not 0.0 < until_s < math.inf:
+        raise ConfigError(f"--until must be finite and above 0, got {until_s:g}")
     names = [] if entrants is None else entrants.split(",")
     return Scope(
         only=tuple(dict.fromkeys(only)),
         entrants=tuple(name.strip() for name in names if name.strip()),
         seeds=tuple(parse_counts(seeds, name="--seeds")),
         is_quick=is_quick,
+        until_s=until_s,
     )
 
 

@@ -16,7 +16,12 @@ from fediac.experiments.paper.entrants import (
     vary_beta,
     vary_scale,
 )
-from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.experiments.paper.scenarios import (
+    IN_THE_PAPER,
+    NAMES,
+    Scenario,
+    find_scenario,
+)
 from fediac.experiments.settings import RunSettings, StopSettings
 
 
@@ -35,9 +40,9 @@ class Product(StrEnum):
 TABLES = (Product.TABLE1, Product.TABLE2)
 
 _SCENARIOS = {
-    Product.TABLE1: NAMES[:-1],
-    Product.TABLE2: NAMES[:-1],
-    Product.FIG_ACCURACY: NAMES[:-1],
+    Product.TABLE1: IN_THE_PAPER,
+    Product.TABLE2: IN_THE_PAPER,
+    Product.FIG_ACCURACY: IN_THE_PAPER,
     Product.FIG_NONIID: ("cifar10-noniid",),
     Product.FIG_SCALE: ("cifar10-iid", "cifar10-noniid"),
     Product.SWEEPS: ("cifar10-iid", "cifar10-noniid"),
@@ -78,17 +83,20 @@ class Scope:
         only: Scenarios; empty: those of the paper.
         entrants: Names; empty: all.
         is_quick: Minutes on a CPU, with embedded data.
+        until_s: Simulated seconds of a figure's runs; None: the paper's 500.
     """
 
     only: tuple[str, ...] = ()
     entrants: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (1,)
     is_quick: bool = False
+    until_s: float | None = None
 
     @property
     def extent(self) -> Extent:
         """How large figures are."""
-        return QUICK if self.is_quick else FULL
+        extent = QUICK if self.is_quick else FULL
+        return extent if self.until_s is None else replace(extent, until_s=self.until_s)
 
     def scenarios(self, product: Product) -> list[Scenario]:
         """Return the scenarios of a table or figure.

@@ -21,8 +21,13 @@ NAMES = (
     "cifar100-iid",
     "cifar100-noniid",
     "digits",
+    "digits-iid",
+    "digits-noniid",
 )
-"""All scenarios, in the order of the paper's tables."""
+"""All scenarios: those of the paper's tables in their order, then those for a CPU."""
+
+IN_THE_PAPER = NAMES[:6]
+"""Those with a row in the paper's tables, or that stand in for one."""
 
 
 @dataclass(frozen=True, slots=True)

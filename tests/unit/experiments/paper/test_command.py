@@ -1,4 +1,5 @@
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from fediac.errors import ConfigError, DatasetError
 from fediac.experiments.paper import running
 from fediac.experiments.paper.asking import make_request, parse_scope
 from fediac.experiments.paper.command import Request, paper_command
-from fediac.experiments.paper.plan import PlannedRun, Product, Scope
+from fediac.experiments.paper.plan import PlannedRun, Product, Scope, Until, make_plan
 from tests.support import refuses
 from tests.unit.experiments.paper.test_stored import store
 
@@ -39,6 +40,16 @@ def test_what_is_typed_becomes_a_request(tmp_path: Path) -> None:
     assert make_request(["table1"], scope).out == Path("results")
     quick = parse_scope([], None, "1", is_quick=True)
     assert make_request(["table1"], quick).out == Path("runs/paper-quick")
+
+
+def test_a_time_is_given_to_figures_in_place_of_the_papers() -> None:
+    scope = parse_scope(["digits-iid"], None, "1", until_s=6.0)
+    (run, *_) = make_plan([Product.FIG_SCALE], scope)
+    assert run.untils == (Until(simulated_s=6.0),)
+    for wrong in (0.0, -1.0, math.inf, math.nan):
+        message = f"--until must be finite and above 0, got {wrong:g}"
+        with refuses(message, ConfigError):
+            parse_scope([], None, "1", until_s=wrong)
 
 
 def test_an_unknown_product_is_refused() -> None:

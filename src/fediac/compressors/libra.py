@@ -27,25 +27,21 @@ from fediac.compressors.protocol import (
     check_count,
     check_whole,
     left_energy,
+    scale_to_peak,
     unsent,
 )
-from fediac.core.bitpack import indices_of
 from fediac.core.exchange import (
     Exchange,
     IndexedSum,
     IndexedTotals,
-    Max,
-    Peak,
     ServerSum,
     ServerTotals,
 )
-from fediac.core.magnitudes import largest
+from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
 from fediac.core.quantize import (
-    MIN_PEAK,
     Grid,
     energy_of,
-    float32_above,
     level_limit,
     stochastic_round,
     subtract_sent,
@@ -75,7 +71,7 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
         raise ValueError(f"n_hot must be in 1..{n_entries} (dim), got {n_hot}")
     xp = array_namespace(counts)
     as_floats = xp.astype(counts, xp.float64)
-    return indices_of(largest(as_floats, n_hot), n_entries)
+    return indices_of_largest(as_floats, n_hot)
 
 
 def _check_hot(hot: object) -> None:
@@ -117,13 +113,12 @@ class Libra:
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
         kept = values if self.residual else None
-        agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
-        if agreed.peak < MIN_PEAK:
-            return unsent(
-                corrected, State(kept), n_votes=0, bits=BITS, peak=agreed.peak
-            )
-        grid = Grid.of(peak=agreed.peak, bits=BITS, n_clients=self.n_clients)
-        indices = indices_of(largest(values, self.n_sent), values.shape[0])
+        peak, grid = yield from scale_to_peak(
+            corrected, bits=BITS, n_clients=self.n_clients
+        )
+        if grid is None:
+            return unsent(corrected, State(kept), n_votes=0, bits=BITS, peak=peak)
+        indices = indices_of_largest(values, self.n_sent)
         hot, addresses, cold = self._split(indices)
         hot_values, cold_values = values[hot], values[cold]
         levels = stochastic_round(hot_values, hot, grid, stream.purpose("rounding"))
@@ -138,7 +133,7 @@ class Libra:
             n_votes=self.n_sent,
             n_chosen=indices.shape[0],
             bits=BITS,
-            peak=agreed.peak,
+            peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
             left_energy=left_energy(

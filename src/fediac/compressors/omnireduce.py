@@ -24,17 +24,14 @@ from fediac.compressors.protocol import (
     check_count,
     check_whole,
     left_energy,
+    scale_to_peak,
     unsent,
 )
-from fediac.core.bitpack import indices_of
-from fediac.core.exchange import BlockSum, BlockTotals, Max, Peak
-from fediac.core.magnitudes import largest
+from fediac.core.exchange import BlockSum, BlockTotals
+from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import BlockMean, Mean
 from fediac.core.quantize import (
-    MIN_PEAK,
-    Grid,
     energy_of,
-    float32_above,
     level_limit,
     stochastic_round,
     subtract_sent,
@@ -74,13 +71,12 @@ class OmniReduce:
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
         kept = values if self.residual else None
-        agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
-        if agreed.peak < MIN_PEAK:
-            return unsent(
-                corrected, State(kept), n_votes=0, bits=BITS, peak=agreed.peak
-            )
-        grid = Grid.of(peak=agreed.peak, bits=BITS, n_clients=self.n_clients)
-        indices = indices_of(largest(values, self.n_sent), values.shape[0])
+        peak, grid = yield from scale_to_peak(
+            corrected, bits=BITS, n_clients=self.n_clients
+        )
+        if grid is None:
+            return unsent(corrected, State(kept), n_votes=0, bits=BITS, peak=peak)
+        indices = indices_of_largest(values, self.n_sent)
         indices = indices[values[indices] != 0]
         chosen = values[indices]
         levels = stochastic_round(chosen, indices, grid, stream.purpose("rounding"))
@@ -92,7 +88,7 @@ class OmniReduce:
             n_votes=self.n_sent,
             n_chosen=indices.shape[0],
             bits=BITS,
-            peak=agreed.peak,
+            peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
             left_energy=left_energy(

@@ -13,8 +13,9 @@ from typing import Any, Protocol, TypeAlias
 from array_api_compat import array_namespace
 
 from fediac.core.corrected import Corrected, correct
-from fediac.core.exchange import Answer, Exchange
+from fediac.core.exchange import Answer, Exchange, Max, Peak
 from fediac.core.mean import Mean
+from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.errors import UpdateError
@@ -160,6 +161,19 @@ def begin(
     if corrected.n_nonfinite:
         raise nonfinite_error(stream, corrected.n_nonfinite)
     return corrected
+
+
+def scale_to_peak(
+    corrected: Corrected, *, bits: int, n_clients: int
+) -> Generator[tuple[Exchange, ...], Any, tuple[float, Grid | None]]:
+    """Ask for the peak of all clients; return it, and the grid of levels up to it.
+
+    There is no grid where the peak is too small for anything to be sent.
+    """
+    agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
+    if agreed.peak < MIN_PEAK:
+        return agreed.peak, None
+    return agreed.peak, Grid.of(peak=agreed.peak, bits=bits, n_clients=n_clients)
 
 
 def unsent(

@@ -19,11 +19,12 @@ from fediac.compressors.protocol import (
     begin,
     check_common,
     check_whole,
+    scale_to_peak,
     unsent,
 )
-from fediac.core.exchange import Max, Peak, Sum, Totals
+from fediac.core.exchange import Sum, Totals
 from fediac.core.mean import LaneMean, Mean
-from fediac.core.quantize import MIN_PEAK, Grid, check_lanes, float32_above, send_chosen
+from fediac.core.quantize import check_lanes, send_chosen
 from fediac.core.residual import restore_missed
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -54,12 +55,11 @@ class SwitchML:
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
         kept = values if self.residual else None
-        agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
-        if agreed.peak < MIN_PEAK:
-            return unsent(
-                corrected, State(kept), n_votes=0, bits=self.bits, peak=agreed.peak
-            )
-        grid = Grid.of(peak=agreed.peak, bits=self.bits, n_clients=self.n_clients)
+        peak, grid = yield from scale_to_peak(
+            corrected, bits=self.bits, n_clients=self.n_clients
+        )
+        if grid is None:
+            return unsent(corrected, State(kept), n_votes=0, bits=self.bits, peak=peak)
         sent = send_chosen(values, None, grid, stream.purpose("rounding"), out=kept)
         totals: Totals = yield from ask(
             Sum(sent.lanes, sent.n_levels, grid.bits, grid.limit)
@@ -71,7 +71,7 @@ class SwitchML:
             n_votes=sent.n_levels,
             n_chosen=sent.n_levels,
             bits=grid.bits,
-            peak=agreed.peak,
+            peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
             left_energy=sent.left_energy,

@@ -19,9 +19,8 @@ from fediac.compressors.protocol import (
     check_count,
     left_energy,
 )
-from fediac.core.bitpack import indices_of
 from fediac.core.exchange import ServerSum, ServerTotals
-from fediac.core.magnitudes import largest
+from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.quantize import energy_of
 from fediac.core.rng import Stream
@@ -51,7 +50,7 @@ class TopK:
         check_count("n_sent", self.n_sent, update)
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
-        indices = indices_of(largest(values, self.n_sent), values.shape[0])
+        indices = indices_of_largest(values, self.n_sent)
         chosen = values[indices]
         totals: ServerTotals = yield from ask(ServerSum(chosen, indices))
         kept = None

@@ -10,9 +10,9 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from fediac import native
-from fediac.core.bitpack import pack_bits
+from fediac.core.bitpack import indices_of, pack_bits
 from fediac.core.chunks import chunks
-from fediac.core.types import Array, Packed, Update
+from fediac.core.types import Array, Indices, Packed, Update
 
 N_PATTERNS = 1 << 15
 """Bins of `pattern_counts`: eight exponent bits and seven of the fraction."""
@@ -62,6 +62,11 @@ def largest(values: Update, n_largest: int) -> Packed:
         packed.append(pack_bits((pattern > cut) | (equal & (nth_equal <= n_equal))))
         n_equal -= min(n_equal, int(nth_equal[-1]))
     return xp.concat(packed)
+
+
+def indices_of_largest(values: Update, n_largest: int) -> Indices:
+    """Return the entries that `largest` marks, ascending."""
+    return indices_of(largest(values, n_largest), values.shape[0])
 
 
 def _to_float32(part: Update) -> Array:

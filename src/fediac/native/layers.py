@@ -1,6 +1,7 @@
 """Compiled convolution and max-pooling, for training on a CPU with few channels."""
 
 import ctypes
+from collections.abc import Callable
 from ctypes import c_size_t, c_void_p
 from typing import Protocol
 
@@ -65,6 +66,10 @@ class LayerKernels:
     def __init__(self, loaded: ctypes.CDLL) -> None:
         declare(loaded, _SIGNATURES)
         self._c = loaded
+
+    def __reduce__(self) -> tuple[Callable[[], "LayerKernels | None"], tuple[()]]:
+        """Let a copy find the library anew, perhaps on another machine."""
+        return layer_kernels, ()
 
     def n_scratch(self, shape: ConvolutionShape) -> int:
         """Return how many floats of scratch a convolution needs, in both directions."""

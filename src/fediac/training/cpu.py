@@ -21,6 +21,7 @@ from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat import FlatModel, flatten_model
 from fediac.training.layers import use_kernels
 from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
+from fediac.training.trial import try_model
 
 EVALUATION_BATCH = 250
 
@@ -37,13 +38,13 @@ def one_thread() -> Iterator[None]:
 
 
 def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
-    """Return inputs as float32, images channels last, and labels.
+    """Return inputs, images as float32 with channels last, and labels.
 
-    Bytes are pixels and get normalized; floats are used as they are.
+    Bytes are pixels and get normalized; other numbers are used as they are.
     """
     labels = torch.from_numpy(examples.labels)
     pixels = torch.from_numpy(examples.images)
-    if pixels.is_floating_point():
+    if pixels.dtype != torch.uint8:
         return pixels, labels
     pixels = pixels.to(torch.float32)
     mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
@@ -80,7 +81,11 @@ class CpuEngine:
         self._images, self._labels = normalize(dataset.train, dataset)
         self._test_images, self._test_labels = normalize(dataset.test, dataset)
         self._clients = [torch.from_numpy(each) for each in clients]
-        self.model = flatten_model(build())
+        module = build()
+        with one_thread():
+            self._draws = try_model(module, self._images, dataset.n_classes)
+        self._turn = threading.Lock()
+        self.model = flatten_model(module)
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(n_at_once, thread_name_prefix="train")
         self._is_closed = False
@@ -116,21 +121,36 @@ class CpuEngine:
 
         def work(client: int) -> LocalResult:
             own = self.model.statistics if statistics is None else statistics[client]
-            result = self._train_one(client, round_number, rate, own)
+            stream = Stream(self._seed, round_number, client)
+            with self._own_numbers(stream):
+                result = self._train_one(client, stream, rate, own)
             client_done()
             return result
 
         with one_thread():
             return list(self._pool.map(work, clients))
 
+    @contextmanager
+    def _own_numbers(self, stream: Stream) -> Iterator[None]:
+        """Let layers draw what belongs to this client and round, whoever else trains.
+
+        They draw from the one generator that PyTorch has, so clients take turns.
+        """
+        if not self._draws:
+            yield
+            return
+        words = stream.purpose("layers").words(0, 1, like=np.zeros(0))
+        with self._turn, torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int(words[0]))
+            yield
+
     def _train_one(
-        self, client: int, round_number: int, rate: float, statistics: Tensor
+        self, client: int, stream: Stream, rate: float, statistics: Tensor
     ) -> LocalResult:
         replica = self._replica()
         replica.parameters.copy_(self.model.parameters)
         replica.statistics.copy_(statistics)
         mine = self._clients[client]
-        stream = Stream(self._seed, round_number, client)
         batches = draw_batches(len(mine), self._settings, stream)
         replica.module.train()
         losses = torch.zeros(len(batches))

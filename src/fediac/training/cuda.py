@@ -20,6 +20,7 @@ from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat import FlatModel, flatten_model
 from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
+from fediac.training.trial import refuse_random_layers
 
 EVALUATION_BATCH = 1000
 _N_WARMUP_STEPS = 3
@@ -42,7 +43,7 @@ class _Data:
         """Return inputs and labels of some examples; bytes are normalized pixels."""
         images = self._images.index_select(0, indices)
         labels = self.labels.index_select(0, indices)
-        if images.is_floating_point():
+        if images.dtype != torch.uint8:
             return images, labels
         return images.to(torch.float32) * self._scale + self._shift, labels
 
@@ -207,7 +208,9 @@ class CudaEngine:
         self._clients = [torch.from_numpy(each).to(device) for each in clients]
         data = _Data(dataset.train, dataset, device)
         self._test = _Data(dataset.test, dataset, device)
-        self.model = flatten_model(build(), device=device)
+        module = build()
+        refuse_random_layers(module)
+        self.model = flatten_model(module, device=device)
         largest = max(settings.n_steps(len(each)) for each in clients)
         self._replicas = [
             _Replica(

@@ -56,7 +56,9 @@ class Experiment:
 
     Args:
         model: Makes the model; its initial weights are everybody's.
-        train: Inputs and labels, NumPy arrays or tensors; floats are used as they are.
+        train: Inputs and labels, NumPy arrays or tensors. Inputs of uint8 are images
+            and get normalized; other whole numbers reach the model as int64, all else
+            as float32.
         test: The same, to measure accuracy on.
         compressor: Number of parameters -> algorithm, for example
             ``lambda dim: fediac.FediAC(10, n_votes=dim // 20, threshold=2)``. Its

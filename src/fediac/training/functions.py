@@ -4,7 +4,7 @@ PyTorch writes everything between two layers to memory. Here a convolution, its 
 and its rectifier are one function, and what lies between them stays in the cache.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,11 +15,14 @@ from fediac.native.layers import ConvolutionShape, LayerKernels, PoolShape
 
 LAST = torch.channels_last
 
+Saved: TypeAlias = tuple[Tensor, ...]
+"""Images, weight, bias and winners; what a convolution does not have is None."""
+
 
 class _Context(Protocol):
     """What is kept of a call until its gradient is asked for."""
 
-    saved_tensors: tuple[Tensor, ...]
+    saved_tensors: Saved
     needs_input_grad: tuple[bool, ...]
     kernels: LayerKernels
 
@@ -70,11 +73,13 @@ class _Convolution(Function):
     ) -> Tensor:
         """Return the output."""
         size = _output_size(shape)
-        out, winners = torch.empty(size, memory_format=LAST), None
-        if shape.is_pooled:
-            winners = torch.empty(size, dtype=torch.int32, memory_format=LAST)
-        inputs = (_last(images), _last(weight), bias)
-        scratch = torch.empty(kernels.n_scratch(shape))
+        out = _empty_images(size)
+        winners = _empty_images(size, torch.int32) if shape.is_pooled else None
+        inputs = (
+            *(_last(images), _last(weight)),
+            None if bias is None else bias.contiguous(),
+        )
+        scratch = _empty(kernels.n_scratch(shape))
         kernels.convolve(shape, inputs, scratch, out=(out, winners))
         ctx.save_for_backward(images, weight, bias, winners)
         ctx.shape, ctx.kernels = shape, kernels
@@ -85,36 +90,37 @@ class _Convolution(Function):
         ctx: _ConvolutionContext, gradient: Tensor
     ) -> tuple[Tensor | None, ...]:
         """Return the gradients of images, weight and bias."""
+        saved = ctx.saved_tensors  # once: a model may keep none and compute them again
         if torch.is_grad_enabled():  # this gradient is to be differentiated again
-            return *_through_pytorch(ctx, gradient), None, None
+            return *_through_pytorch(ctx, saved, gradient), None, None
         is_scattered = ctx.shape.is_pooled and ctx.needs_input_grad[0]
-        found = (_scatter if is_scattered else _correlate)(ctx, _last(gradient))
-        has_bias = ctx.saved_tensors[2] is not None
-        return *found[:2], found[2] if has_bias else None, None, None
+        find = _scatter if is_scattered else _correlate
+        d_images, d_weight, d_bias = find(ctx, saved, _last(gradient))
+        return d_images, d_weight, None if saved[2] is None else d_bias, None, None
 
 
 def _scatter(
-    ctx: _ConvolutionContext, gradient: Tensor
+    ctx: _ConvolutionContext, saved: Saved, gradient: Tensor
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Return the gradients of images, weight and bias, given that of pooled images."""
-    images, weight, _, winners = ctx.saved_tensors
-    scratch = torch.empty(ctx.kernels.n_scratch(ctx.shape))
+    images, weight, _, winners = saved
+    scratch = _empty(ctx.kernels.n_scratch(ctx.shape))
     d_images = torch.empty_like(images, memory_format=LAST)
     d_weight = torch.empty_like(weight, memory_format=LAST)
-    d_bias = torch.empty(len(weight))
+    d_bias = _empty(len(weight))
     inputs, out = (_last(images), _last(weight)), (d_weight, d_bias, d_images)
     ctx.kernels.scatter(ctx.shape, inputs, (gradient, winners), scratch, out=out)
     return d_images, d_weight, d_bias
 
 
 def _correlate(
-    ctx: _ConvolutionContext, gradient: Tensor
+    ctx: _ConvolutionContext, saved: Saved, gradient: Tensor
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """Return the gradients of images, if they need one, of weight and of bias."""
-    images, weight, _, winners = ctx.saved_tensors
-    scratch, d_images = torch.empty(ctx.kernels.n_scratch(ctx.shape)), None
+    images, weight, _, winners = saved
+    scratch, d_images = _empty(ctx.kernels.n_scratch(ctx.shape)), None
     d_weight = torch.empty_like(weight, memory_format=LAST)
-    d_bias = torch.empty(len(weight))
+    d_bias = _empty(len(weight))
     slopes, out = (gradient, winners), (d_weight, d_bias)
     ctx.kernels.correlate(ctx.shape, _last(images), slopes, scratch, out=out)
     if ctx.needs_input_grad[0]:
@@ -123,9 +129,11 @@ def _correlate(
     return d_images, d_weight, d_bias
 
 
-def _through_pytorch(ctx: _ConvolutionContext, gradient: Tensor) -> list[Tensor | None]:
+def _through_pytorch(
+    ctx: _ConvolutionContext, saved: Saved, gradient: Tensor
+) -> list[Tensor | None]:
     """Return the gradients of images, weight and bias, as functions of all these."""
-    images, weight, bias, _ = ctx.saved_tensors
+    images, weight, bias, _ = saved
     padding = (ctx.shape.pad_height, ctx.shape.pad_width)
     out = torch.conv2d(images, weight, bias, padding=padding)
     if ctx.shape.is_pooled:
@@ -150,8 +158,7 @@ class _MaxPool(Function):
     ) -> Tensor:
         """Return the pooled images."""
         size = (*images.shape[:2], shape.height // 2, shape.width // 2)
-        out = torch.empty(size, memory_format=LAST)
-        winners = torch.empty(size, dtype=torch.int32, memory_format=LAST)
+        out, winners = _empty_images(size), _empty_images(size, torch.int32)
         kernels.max_pool(shape, len(images), _last(images), out=(out, winners))
         ctx.save_for_backward(winners)
         ctx.shape, ctx.kernels = shape, kernels
@@ -163,8 +170,8 @@ class _MaxPool(Function):
         (winners,) = ctx.saved_tensors
         size = (*gradient.shape[:2], ctx.shape.height, ctx.shape.width)
         if torch.is_grad_enabled():  # this gradient is to be differentiated again
-            return _spread(gradient, winners, torch.zeros(size)), None, None
-        out = torch.empty(size, memory_format=LAST)
+            return _spread(gradient, winners, gradient.new_zeros(size)), None, None
+        out = _empty_images(size)
         slopes = (_last(gradient), winners)
         ctx.kernels.max_pool_back(ctx.shape, len(out), slopes, out=out)
         return out, None, None
@@ -185,6 +192,15 @@ def _output_size(shape: ConvolutionShape) -> tuple[int, int, int, int]:
     width = shape.width + 2 * shape.pad_width - shape.kernel_width + 1
     step = 2 if shape.is_pooled else 1
     return shape.n_images, shape.n_out, height // step, width // step
+
+
+def _empty(n_floats: int) -> Tensor:
+    """Return memory for the kernels, whatever PyTorch makes by default."""
+    return torch.empty(n_floats, dtype=torch.float32, device="cpu")
+
+
+def _empty_images(size: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.empty(size, dtype=dtype, device="cpu", memory_format=LAST)
 
 
 def _last(tensor: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ PyTorch's convolutions and pooling are not made.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from fediac.native.layers import (
     ConvolutionShape,
@@ -34,47 +35,56 @@ class Run:
     """Layers that the kernels do as one.
 
     Attributes:
-        kernels: The kernels.
+        kernels: The kernels; None in a copy that was made where there are none.
         convolution: The first layer, if it is one.
         is_pooled: Whether 2 x 2 pixels become one.
         is_rectified: Whether what is below zero becomes zero.
     """
 
-    kernels: LayerKernels
+    kernels: LayerKernels | None
     convolution: nn.Conv2d | None
     is_pooled: bool
     is_rectified: bool
 
-    def takes(self, images: Tensor) -> bool:
-        """Return whether the kernels can work on these images."""
-        if not _is_plain(images) or torch.is_autocast_enabled("cpu"):
-            return False
-        if torch._C._are_functorch_transforms_active():
-            return False
-        least = 2 if self.is_pooled else 1
-        if self.convolution is None:
-            return min(images.shape[2:]) >= least
-        weight, bias = self.convolution.weight, self.convolution.bias
-        is_known = _is_plain(weight) and (bias is None or bias.dtype == weight.dtype)
-        return (
-            is_known
-            and images.shape[1] == weight.shape[1]
-            and min(_convolved(self.convolution, images)) >= least
-        )
+    def __call__(self, images: Tensor) -> Tensor | None:
+        """Return the output of the last layer, None where the kernels cannot."""
+        if self.kernels is None or not _is_plain(images, 4) or _is_transformed():
+            return None
+        if self.convolution is not None:
+            return self._convolve(images, self.convolution, self.kernels)
+        _, n_channels, height, width = images.shape
+        if min(height, width) < 2:
+            return None
+        pool = PoolShape(height, width, n_channels, self.is_rectified)
+        return max_pool(images, pool, self.kernels)
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Return the output of the last layer."""
+    def _convolve(
+        self, images: Tensor, layer: nn.Conv2d, kernels: LayerKernels
+    ) -> Tensor | None:
+        """Return the convolution, which may have other weights than it began with."""
+        weight, bias = layer.weight, layer.bias
+        if not _is_plain(weight, 4) or not (bias is None or _is_plain(bias, 1)):
+            return None
         n_images, n_channels, height, width = images.shape
-        if self.convolution is None:
-            pool = PoolShape(height, width, n_channels, self.is_rectified)
-            return max_pool(images, pool, self.kernels)
-        layer = self.convolution
+        n_out, n_in, high, wide = weight.shape
+        top, left = _padding(layer)
+        least = 2 if self.is_pooled else 1
+        if (
+            n_channels != n_in
+            or n_out % VECTOR
+            or (bias is not None and len(bias) != n_out)
+            or min(height + 2 * top - high, width + 2 * left - wide) + 1 < least
+        ):
+            return None
         shape = ConvolutionShape(
-            *(n_images, height, width, n_channels, layer.out_channels),
-            *(*layer.kernel_size, *_padding(layer)),
+            *(n_images, height, width, n_in, n_out, high, wide, top, left),
             *(self.is_pooled, self.is_rectified),
         )
-        return convolve(images, layer.weight, layer.bias, shape, self.kernels)
+        return convolve(images, weight, bias, shape, kernels)
+
+
+Step: TypeAlias = tuple[Run | None, Sequence[nn.Module]]
+"""Layers of a sequential, and how to do them as one where that is possible."""
 
 
 class KernelConv2d(nn.Conv2d):
@@ -84,7 +94,8 @@ class KernelConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 # PyTorch's name
         """Return the convolution."""
-        return self.run(input) if self.run.takes(input) else super().forward(input)
+        out = self.run(input)
+        return super().forward(input) if out is None else out
 
 
 class KernelMaxPool2d(nn.MaxPool2d):
@@ -94,25 +105,40 @@ class KernelMaxPool2d(nn.MaxPool2d):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 # PyTorch's name
         """Return the pooled images."""
-        if self.run.takes(input):
-            return self.run(input)
-        out: Tensor = super().forward(input)
+        out = self.run(input)
+        if out is None:
+            out = cast("Tensor", super().forward(input))
         return out
 
 
 class KernelSequential(nn.Sequential):
     """Layers one after another, some of them as one where the kernels can."""
 
-    steps: list[tuple[Run | None, Sequence[nn.Module]]]
+    _planned: tuple[nn.Module, ...] = ()
+    _steps: Sequence[Step] = ()
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The layers in order, those together that are done as one.
+
+        Planned anew when layers have changed; a slice of a model has no plan yet.
+        """
+        layers = tuple(self)
+        if layers != self._planned:
+            self._planned, self._steps = layers, _plan(layers, layer_kernels())
+        return self._steps
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 # PyTorch's name
         """Return the output of the last layer."""
         for run, layers in self.steps:
-            if run is not None and run.takes(input):
-                input = run(input)  # noqa: A001 # PyTorch's name
-                continue
-            for layer in layers:
-                input = layer(input)  # noqa: A001 # PyTorch's name
+            # Hooks must see the input and output of their layer.
+            is_one = run is not None and not any(map(_has_hooks, layers))
+            out = run(input) if run is not None and is_one else None
+            if out is None:
+                out = input
+                for layer in layers:
+                    out = layer(out)
+            input = out  # noqa: A001 # PyTorch's name
         return input
 
 
@@ -130,9 +156,7 @@ def use_kernels(module: nn.Module) -> None:
     kinds = {each: _kind(each) for each in everything}
     for each, kind in kinds.items():
         if type(each) is nn.Sequential:
-            sequential = cast("KernelSequential", each)
-            sequential.__class__ = KernelSequential
-            sequential.steps = _steps(list(each), kinds, kernels)
+            each.__class__ = KernelSequential
         elif kind == "c":
             convolution = cast("KernelConv2d", each)
             convolution.__class__ = KernelConv2d
@@ -143,15 +167,10 @@ def use_kernels(module: nn.Module) -> None:
             pooling.run = _run([each], kind, kernels)
 
 
-def _steps(
-    layers: list[nn.Module], kinds: dict[nn.Module, str], kernels: LayerKernels
-) -> list[tuple[Run | None, Sequence[nn.Module]]]:
-    """Return the layers in order, those together that are done as one.
-
-    A layer with hooks stays alone: they must see its input and output.
-    """
-    word = "".join("x" if _has_hooks(each) else kinds[each] for each in layers)
-    steps: list[tuple[Run | None, Sequence[nn.Module]]] = []
+def _plan(layers: Sequence[nn.Module], kernels: LayerKernels | None) -> Sequence[Step]:
+    """Return the layers in order, those together that are done as one."""
+    word = "".join(map(_kind, layers))
+    steps: list[Step] = []
     place = 0
     while place < len(layers):
         kind = next((each for each in RUNS if word.startswith(each, place)), None)
@@ -161,7 +180,7 @@ def _steps(
     return steps
 
 
-def _run(layers: Sequence[nn.Module], kind: str, kernels: LayerKernels) -> Run:
+def _run(layers: Sequence[nn.Module], kind: str, kernels: LayerKernels | None) -> Run:
     first = layers[0] if isinstance(layers[0], nn.Conv2d) else None
     return Run(kernels, first, is_pooled="p" in kind, is_rectified="r" in kind)
 
@@ -169,13 +188,18 @@ def _run(layers: Sequence[nn.Module], kind: str, kernels: LayerKernels) -> Run:
 def _kind(layer: nn.Module) -> str:
     """Return "c", "p" or "r" for a layer that the kernels can do, "x" for others.
 
-    Subclasses may do anything, so the type must be exact.
+    Subclasses may do anything, so the type must be exact; and so may a layer that was
+    given a ``forward`` of its own.
     """
-    if type(layer) is nn.ReLU:
+    kind = type(layer)
+    if "forward" in vars(layer):
+        return "x"
+    if kind is nn.ReLU:
         return "r"
-    if type(layer) is nn.MaxPool2d:
-        return "p" if _is_two_by_two(layer) else "x"
-    return "c" if type(layer) is nn.Conv2d and _is_usual(layer) else "x"
+    if kind in (nn.MaxPool2d, KernelMaxPool2d):
+        return "p" if _is_two_by_two(cast("nn.MaxPool2d", layer)) else "x"
+    is_convolution = kind in (nn.Conv2d, KernelConv2d)
+    return "c" if is_convolution and _is_usual(cast("nn.Conv2d", layer)) else "x"
 
 
 def _is_two_by_two(layer: nn.MaxPool2d) -> bool:
@@ -207,19 +231,20 @@ def _padding(layer: nn.Conv2d) -> tuple[int, ...]:
     return _pair(cast("tuple[int, ...]", layer.padding))
 
 
-def _convolved(layer: nn.Conv2d, images: Tensor) -> tuple[int, int]:
-    """Return height and width of the convolution."""
-    (high, wide), (top, left) = layer.kernel_size, _padding(layer)
-    return images.shape[2] + 2 * top - high + 1, images.shape[3] + 2 * left - wide + 1
-
-
-def _is_plain(tensor: Tensor) -> bool:
+def _is_plain(tensor: Tensor, n_axes: int) -> bool:
     return (
         type(tensor) in (Tensor, nn.Parameter)
-        and tensor.dim() == 4
+        and tensor.dim() == n_axes
         and tensor.dtype == torch.float32
         and tensor.device.type == "cpu"
         and tensor.layout == torch.strided
+    )
+
+
+def _is_transformed() -> bool:
+    """Return whether PyTorch does more with functions than to differentiate them."""
+    return (
+        torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active()
     )
 
 
@@ -228,7 +253,9 @@ def _has_hooks(layer: nn.Module) -> bool:
         *(layer._forward_hooks, layer._forward_pre_hooks),
         *(layer._backward_hooks, layer._backward_pre_hooks),
     )
-    return any(hooks)
+    return any(hooks) or bool(
+        _has_any_global_hook()  # type: ignore[no-untyped-call] # torch has none
+    )
 
 
 def _is_compiled(module: nn.Module) -> bool:

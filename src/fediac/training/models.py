@@ -112,17 +112,6 @@ MODELS: dict[str, Builder] = {
 }
 
 
-_RANDOM_LAYERS = (
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.FeatureAlphaDropout,
-    nn.RReLU,
-)
-
-
 def find_model(name: str) -> Builder:
     """Return the builder called ``name``: one of `MODELS`, or ``"module:function"``.
 
@@ -132,7 +121,8 @@ def find_model(name: str) -> Builder:
     if name in MODELS:
         return MODELS[name]
     if ":" not in name:
-        raise ConfigError(f"unknown model {name!r}{hint_name(name, MODELS)}")
+        hint = hint_name(name, [*MODELS, "module:function"])
+        raise ConfigError(f"unknown model {name!r}{hint}")
     module_name, _, function = name.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a command looks beside itself only
@@ -149,8 +139,7 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
     PyTorch's layers draw from the global generator; it is put back afterwards.
 
     Raises:
-        ConfigError: It is no model, or draws random numbers while it trains: nobody
-            could say which client gets which.
+        ConfigError: It is no model.
     """
     builder = find_model(name)
     with torch.random.fork_rng(devices=[]):
@@ -165,10 +154,4 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
         raise ConfigError(
             f"model {name!r} must return a torch.nn.Module, got {type(module).__name__}"
         )
-    for each in module.modules():
-        if isinstance(each, _RANDOM_LAYERS):
-            raise ConfigError(
-                f"model {name!r} must have no layer that draws random numbers, "
-                f"got {type(each).__name__}"
-            )
     return module

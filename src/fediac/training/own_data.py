@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fediac.errors import DatasetError
 from fediac.training.datasets import Dataset, Examples
@@ -13,7 +14,7 @@ Pair = tuple[Any, Any]
 
 
 def dataset_of(train: Pair, test: Pair, *, name: str = "own data") -> Dataset:
-    """Return arrays as a data set; floats are used as they are, bytes as pixels.
+    """Return arrays as a data set; bytes are pixels, other numbers used as they are.
 
     Args:
         train: Inputs (n, ...) and labels (n,) from 0.
@@ -53,8 +54,21 @@ def _examples(pair: Pair, what: str) -> Examples:
             f"{what} labels must be a vector of whole numbers from 0, "
             f"got {labels.dtype} of shape {labels.shape}"
         )
-    if inputs.dtype != np.uint8:
-        inputs = inputs.astype(np.float32)
-        if not np.isfinite(inputs).all():
-            raise DatasetError(f"{what} inputs must be finite")
-    return Examples(inputs, labels.astype(np.int64))
+    return Examples(_usable(inputs, what), labels.astype(np.int64))
+
+
+def _usable(inputs: NDArray[Any], what: str) -> NDArray[Any]:
+    """Return inputs as bytes, as int64 (a model's word numbers) or as float32."""
+    if inputs.dtype == np.uint8:
+        if inputs.ndim != 4:
+            raise DatasetError(
+                f"{what} inputs of uint8 must be images of shape (n, channels, height, "
+                f"width), got shape {inputs.shape}"
+            )
+        return inputs
+    if inputs.dtype.kind in "iu":
+        return inputs.astype(np.int64)
+    inputs = inputs.astype(np.float32)
+    if not np.isfinite(inputs).all():
+        raise DatasetError(f"{what} inputs must be finite")
+    return inputs

@@ -32,6 +32,12 @@ def pooled_model(shape: Shape, n_classes: int) -> nn.Module:
     )
 
 
+def dropped_model(shape: Shape, n_classes: int) -> nn.Module:
+    """Return a model that forgets half of what it sees while it trains."""
+    n_pixels = shape[0] * shape[1] * shape[2]
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(n_pixels, n_classes))
+
+
 class Spy(nn.Module):
     """A model that says how many threads an operation may use where it runs."""
 
@@ -93,7 +99,7 @@ def bits_of(results: list[LocalResult]) -> list[tuple[bytes, bytes, float]]:
 
 
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("model", [normed_model, pooled_model])
+@pytest.mark.parametrize("model", [normed_model, pooled_model, dropped_model])
 def test_results_have_the_same_bits_however_many_train_at_once(
     make: Make, model: Builder
 ) -> None:
@@ -118,13 +124,24 @@ def test_a_client_trains_on_one_thread_and_the_number_is_put_back(make: Make) ->
     assert torch.get_num_threads() == 2
 
 
-def test_results_do_not_depend_on_who_else_trains(make: Make) -> None:
-    engine = make(n_at_once=1)
+@pytest.mark.parametrize("model", [normed_model, dropped_model])
+def test_results_do_not_depend_on_who_else_trains(make: Make, model: Builder) -> None:
+    engine = make(model, n_at_once=1)
     together = bits_of(engine.train(EVERYONE, round_number=2, rate=0.1))
     alone = bits_of(engine.train([2], round_number=2, rate=0.1))
     assert alone == [together[2]]
     assert together[0] != together[1]
     assert bits_of(engine.train([2], round_number=3, rate=0.1)) != alone
+
+
+def test_dropout_neither_reads_nor_moves_pytorchs_generator(make: Make) -> None:
+    engine = make(dropped_model)
+    before = torch.get_rng_state()
+    first = bits_of(engine.train([1], round_number=1, rate=0.1))
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.random.fork_rng(devices=[]):
+        torch.rand(3)  # somebody else draws
+        assert bits_of(engine.train([1], round_number=1, rate=0.1)) == first
 
 
 @pytest.mark.parametrize("model", [plain_model, pooled_model])

@@ -78,9 +78,9 @@ def test_missing_files_are_named_with_the_way_out(tmp_path: Path) -> None:
     (inside / "data_batch_2.bin").unlink()
     (inside / "test_batch.bin").unlink()
     text = (
-        f"{inside}: data_batch_2.bin, test_batch.bin missing; unpack "
-        f"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz in {tmp_path} "
-        "or allow the download"
+        f"{inside}: data_batch_2.bin, test_batch.bin missing; give the data folder "
+        "that has them, unpack https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz "
+        f"in {tmp_path} or allow that (download)"
     )
     with pytest.raises(DatasetError, match=f"^{re.escape(text)}$"):
         read(CIFAR10, tmp_path)

@@ -59,6 +59,20 @@ def test_same_seed_gives_the_same_reports() -> None:
     assert list(make_experiment().run(2)) == list(make_experiment().run(2))
 
 
+def test_word_numbers_reach_the_model_as_whole_numbers() -> None:
+    words = np.arange(80).reshape(20, 4).astype(np.int32) % 7
+    labels = np.arange(20) % 2
+    experiment = Experiment(
+        lambda: nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(12, 2)),
+        (words, labels),
+        (words, labels),
+        compressor=lambda _: fediac.FedAvg(2),
+        local=LOCAL,
+        device="cpu",
+    )
+    assert [done.round_number for done in experiment.run(1)] == [1]
+
+
 def test_clients_must_be_as_many_as_the_compressor_has() -> None:
     with refuses("clients must be 4 (the compressor's n_clients), got 2"):
         make_experiment(clients=[np.arange(40), np.arange(40, 80)])
@@ -87,6 +101,11 @@ def test_bytes_are_normalized_and_floats_are_not() -> None:
             "shape (2,)",
         ),
         ((np.full((2, 2), np.nan), np.arange(2)), "train inputs must be finite"),
+        (
+            (np.zeros((2, 28, 28), np.uint8), np.arange(2)),
+            "train inputs of uint8 must be images of shape (n, channels, height, "
+            "width), got shape (2, 28, 28)",
+        ),
         (
             (np.zeros((2, 5)), np.arange(2)),
             "test inputs must have the shape of train's (5,), got (2,)",

@@ -19,39 +19,24 @@ from fediac.training.layers import (
     KernelSequential,
     use_kernels,
 )
-from tests.planes import require_native
+from tests.unit.training.small_layers import (
+    conv,
+    fast_copy,
+    require_kernels,
+    whole,
+    with_whole_weights,
+)
 
 
 @pytest.fixture(autouse=True)
 def _built() -> None:
-    require_native()
-    if native.isa() == "baseline":
-        pytest.skip("this machine has no AVX2: PyTorch's layers are used")
+    require_kernels()
 
 
 @pytest.fixture
 def _no_kernels() -> Iterator[None]:
     with native.disabled():
         yield
-
-
-def whole(*size: int, seed: int = 1, largest: int = 3) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    numbers = torch.randint(-largest, largest + 1, size, generator=generator)
-    return numbers.to(torch.float32)
-
-
-def with_whole_weights(module: nn.Module, *, largest: int = 2) -> nn.Module:
-    with torch.no_grad():
-        for seed, each in enumerate(module.parameters()):
-            each.copy_(whole(*each.shape, seed=seed, largest=largest))
-    return module
-
-
-def fast_copy(module: nn.Module) -> nn.Module:
-    replica = copy.deepcopy(module)
-    use_kernels(replica)
-    return replica
 
 
 def everything_of(module: nn.Module, images: Tensor) -> list[Tensor]:
@@ -76,10 +61,6 @@ def run_names(module: nn.Module) -> list[str]:
     """Return how many layers each step of a sequential has, 1 for PyTorch's own."""
     steps = cast("KernelSequential", fast_copy(module)).steps
     return [f"{'kernel' if run else 'own'} {len(layers)}" for run, layers in steps]
-
-
-def conv(n_in: int = 2, n_out: int = 16, **settings: object) -> nn.Conv2d:
-    return nn.Conv2d(n_in, n_out, 3, **settings)  # type: ignore[arg-type] # any
 
 
 @pytest.mark.parametrize(
@@ -195,15 +176,6 @@ def test_sizes_that_do_not_fit_get_the_error_of_pytorch(size: tuple[int, ...]) -
     with pytest.raises(RuntimeError) as error:
         fast_copy(module)(torch.ones(size))
     assert str(error.value) == str(expected.value)
-
-
-def test_hooks_see_every_layer() -> None:
-    seen: list[tuple[int, ...]] = []
-    module = nn.Sequential(conv(), nn.MaxPool2d(2), nn.ReLU())
-    module[0].register_forward_hook(lambda _layer, _in, out: seen.append(out.shape))
-    assert run_names(module) == ["own 1", "kernel 2"]
-    fast_copy(module)(torch.ones(1, 2, 8, 8))
-    assert seen == [(1, 16, 6, 6)]
 
 
 def test_a_gradient_can_be_differentiated_again() -> None:

@@ -90,8 +90,8 @@ def read_cifar(release: Release, folder: Path, *, may_download: bool) -> Dataset
         download(archive, folder)
     elif missing:
         raise DatasetError(
-            f"{inside}: {', '.join(missing)} missing; unpack {archive.url} in {folder} "
-            "or allow the download"
+            f"{inside}: {', '.join(missing)} missing; give the data folder that has "
+            f"them, unpack {archive.url} in {folder} or allow that (download)"
         )
     train = _read_files(release, inside, release.train_files)
     test = _read_files(release, inside, release.test_files)

@@ -77,6 +77,11 @@ def test_a_wrong_command_line_is_one_line_and_where_help_is(
     assert result == Result(2, "", lines)
 
 
+def test_a_number_that_is_none_is_shown(fediac: Command) -> None:
+    result = fediac("paper", "fig-noniid", "--until", "noon")
+    assert result == Result(2, "", "error: --until must be a number, got 'noon'\n")
+
+
 def test_an_unknown_format_or_list_says_what_there_is(fediac: Command) -> None:
     assert fediac("report", "runs", "--format", "pdf") == Result(
         2, "", "error: --format must be html or md or csv, got 'pdf'\n"

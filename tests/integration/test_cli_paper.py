@@ -22,9 +22,11 @@ ROW = {
     "seed",
     "target",
     "reached",
+    "gave_up",
     "rounds",
     "payload_mib",
     "time_s",
+    "spent_mib",
 }
 
 
@@ -45,6 +47,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = json.loads(done.stdout)
     assert document["failed"] == []
     assert {Path(file).name for file in document["files"]} == {
+        "runs.md",
         "table1.md",
         "table1.json",
         "report-digits.html",

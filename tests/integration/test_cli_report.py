@@ -69,7 +69,7 @@ def test_notes_are_told_on_standard_error(fediac: Command, tmp_path: Path) -> No
         (("nowhere",), "nowhere: no such folder"),
         (
             ("runs", "--target", "63"),
-            "target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
+            "--target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
             "got '63'",
         ),
         (
@@ -77,6 +77,11 @@ def test_notes_are_told_on_standard_error(fediac: Command, tmp_path: Path) -> No
             "no/such/report.html: cannot be written (No such file or directory)",
         ),
         (("runs", "-o", "runs"), "runs: cannot be written (Is a directory)"),
+        (
+            ("runs", "-o", "page.pdf"),
+            "page.pdf: a report must end in .html or .md or .csv; or say which with "
+            "--format",
+        ),
     ],
 )
 @pytest.mark.usefixtures("runs")

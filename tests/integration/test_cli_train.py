@@ -51,6 +51,21 @@ def test_the_tensorboard_flag_does_what_the_setting_does(
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])
+def test_the_data_flag_does_what_the_setting_does(
+    fediac: Command, config: Path, tmp_path: Path, command: str
+) -> None:
+    names = ["--algorithms=fedavg"] if command == "compare" else []
+    moved = (tmp_path / "data").rename(tmp_path / "2024")  # a number, were it TOML
+    out = tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        result = fediac(command, config, *names, "--out", out, "--data", moved.name)
+    assert (result.code, result.err) == (0, "")
+    folder = out / "fedavg" if command == "compare" else out
+    assert 'folder = "2024"' in (folder / "config.toml").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -84,8 +99,14 @@ def test_what_is_missing_is_said_before_training(  # one line each
     ("override", "message"),
     [
         ("clients.number=0", "clients.number must be at least 1, got 0"),
-        ("clients.participation=9", "clients.participation must be in 1..3, got 9"),
-        ("fediac.threshold=4", "fediac.threshold must be in 1..3, got 4"),
+        (
+            "clients.participation=9",
+            "clients.participation must be in 1..3 (clients), got 9",
+        ),
+        (
+            "fediac.threshold=4",
+            "fediac.threshold must be in 1..3 (clients in a round), got 4",
+        ),
         ("train.batch_size=0", "train.batch_size must be at least 1, got 0"),
         ("train.local_steps=0", "train.local_steps must be at least 1, got 0"),
         ("train.lr=0", "train.lr must be finite and above 0, got 0.0"),
@@ -101,6 +122,11 @@ def test_what_is_missing_is_said_before_training(  # one line each
         (
             "network.compute_s=-1",
             "network.compute_s must be finite and at least 0, got -1.0",
+        ),
+        (
+            "model.name=nothing.here:at_all",
+            "model.name 'nothing.here:at_all' cannot be imported: No module named "
+            "'nothing'",
         ),
     ],
 )

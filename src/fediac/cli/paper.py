@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
+from fediac.experiments.shares import parse_number
 
 _PRODUCTS = "table1|table2|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
 
@@ -44,7 +45,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         str, typer.Option(metavar="LIST", help="Seeds to run: 1,2,3 or 1-3.")
     ] = "1",
     until: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="S",
             help="Simulated seconds of a figure's runs.  [default: the paper's 500]",
@@ -118,10 +119,11 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     from fediac.experiments.paper.asking import make_request, parse_scope
     from fediac.experiments.paper.command import paper_command
 
+    until_s = None if until is None else parse_number(until, name="--until")
     paper_command(
         make_request(
             what,
-            parse_scope(only, entrants, seeds, until_s=until, is_quick=quick),
+            parse_scope(only, entrants, seeds, until_s=until_s, is_quick=quick),
             out=out,
             data=data,
             device=device,

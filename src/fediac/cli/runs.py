@@ -1,5 +1,6 @@
 """run, compare, demo and report: training from settings to a page to look at."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +21,18 @@ _Overrides = Annotated[
         help="Override a setting: train.lr=0.05, stop.rounds=10. May be repeated.",
     ),
 ]
+_Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The data folder, as data.folder.  [default: $FEDIAC_DATA or "
+        "~/.cache/fediac]",
+    ),
+]
 _Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with an interrupted run, to the same bits."),
 ]
-
-
 _Tensorboard = Annotated[
     bool,
     typer.Option(
@@ -34,21 +41,29 @@ _Tensorboard = Annotated[
 ]
 
 
-def _all_overrides(overrides: list[str], *, tensorboard: bool) -> list[str]:
-    return [*overrides, "save.tensorboard=true"] if tensorboard else overrides
+def _all_overrides(
+    overrides: list[str], *, data: Path | None, tensorboard: bool
+) -> list[str]:
+    """Return the options that stand for a setting as overrides too."""
+    everything = list(overrides)
+    if data is not None:
+        # JSON's strings are TOML's: a folder called 2024 stays one.
+        everything.append(f"data.folder={json.dumps(str(data), ensure_ascii=False)}")
+    if tensorboard:
+        everything.append("save.tensorboard=true")
+    return everything
 
 
 @app.command("run")
-def _run(
+def _run(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where results go.  [default: runs/ and CONFIG's name]"
-        ),
+        typer.Option(metavar="DIR", help="Where results go.  [default: runs/CONFIG]"),
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
+    data: _Data = None,
     resume: _Resume = False,
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
@@ -80,6 +95,7 @@ def _run(
     Examples:
       fediac run digits.toml
       fediac run digits.toml --set algorithm=libra --set seed=2 --out runs/libra-2
+      fediac run digits.toml --set 'network.switches=["fast", "slow"]'
       fediac run digits.toml --resume
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.experiments.commands import run_command
@@ -87,7 +103,7 @@ def _run(
     run_command(
         config,
         out=out,
-        overrides=_all_overrides(overrides, tensorboard=tensorboard),
+        overrides=_all_overrides(overrides, data=data, tensorboard=tensorboard),
         resumes=resume,
         as_json=as_json,
     )
@@ -103,9 +119,13 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Gets a folder for each algorithm."),
+        typer.Option(
+            metavar="DIR",
+            help="Gets a folder for each algorithm.  [default: runs/CONFIG-compared]",
+        ),
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
+    data: _Data = None,
     resume: _Resume = False,
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
@@ -123,7 +143,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
         config,
         algorithms,
         out=out,
-        overrides=_all_overrides(overrides, tensorboard=tensorboard),
+        overrides=_all_overrides(overrides, data=data, tensorboard=tensorboard),
         resumes=resume,
         as_json=as_json,
     )

@@ -34,7 +34,7 @@ from fediac.training.datasets import Dataset, load_dataset
 from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
-from fediac.training.partition import Partition, make_partition
+from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
 
 _CUDA_AT_ONCE = 8
 _HOT_ROUNDS_FROM = 1 << 31
@@ -79,7 +79,7 @@ def build_experiment(settings: RunSettings) -> Experiment:
     partition = _make_partition(settings, dataset)
     n_clients = settings.clients.number
     n_participants = _count(
-        settings.clients.participation, of=n_clients, name="participation"
+        settings.clients.participation, "clients", of=n_clients, name="participation"
     )
     local = _local_settings(settings.train)
     engine = _make_engine(settings, dataset, partition)
@@ -103,14 +103,17 @@ def build_experiment(settings: RunSettings) -> Experiment:
 
 def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
     data = settings.data
-    is_dirichlet = data.partition == "dirichlet"
+    least = data.min_size
+    if least is None and data.partition == "dirichlet":
+        least = settings.train.batch_size
     return make_partition(
         dataset,
         kind=data.partition,
         n_clients=settings.clients.number,
         beta=data.beta,
         classes=data.classes,
-        min_size=settings.train.batch_size if is_dirichlet else None,
+        min_size=least,
+        max_size=MAX_WRITER_SIZE if data.max_size is None else data.max_size,
         seed=settings.seed,
     )
 
@@ -120,6 +123,8 @@ def _check(settings: RunSettings) -> None:
     find(settings.algorithm)
     least: tuple[tuple[str, float | None, float], ...] = (
         ("clients.number", settings.clients.number, 1),
+        ("data.min_size", settings.data.min_size, 1),
+        ("data.max_size", settings.data.max_size, 1),
         ("train.at_once", settings.train.at_once, 0),
         ("stop.rounds", settings.stop.rounds, 1),
         ("stop.simulated_s", settings.stop.simulated_s, 0),
@@ -139,11 +144,11 @@ def _check(settings: RunSettings) -> None:
         raise ConfigError("network.switches must name at least one switch, got none")
 
 
-def _count(text: str | int, *, of: int, name: str) -> int:
-    """Return a count or a share of ``of`` as a count that is possible."""
+def _count(text: str | int, what: str, *, of: int, name: str) -> int:
+    """Return a count or a share of ``of``, which are ``what``, as a possible count."""
     count = parse_share(text, of=of, name=name)
     if not 1 <= count <= of:
-        raise ConfigError(f"{name} must be in 1..{of}, got {count}")
+        raise ConfigError(f"{name} must be in 1..{of} ({what}), got {count}")
     return count
 
 
@@ -203,7 +208,7 @@ def _make_chooser(
     def choose(round_number: int) -> Compressor:
         if settings.algorithm == "fediac" and settings.tuning == "server":
             if round_number == 1:
-                _count(settings.fediac.votes, of=dim, name="fediac.votes")
+                _count(settings.fediac.votes, "entries", of=dim, name="fediac.votes")
                 return FedAvg(n)
             given = choices.numbers
             return _make_fediac(settings, dim, n, given["threshold"], given["bits"])
@@ -232,22 +237,24 @@ def make_algorithm(
                     f"got {bits!r}; give one, or let tuning be 'local'"
                 )
             given = settings.fediac.threshold
-            threshold = _count(given, of=n, name="fediac.threshold")
+            threshold = _count(
+                given, "clients in a round", of=n, name="fediac.threshold"
+            )
             return _make_fediac(settings, dim, n, threshold, bits)
         case "switchml":
             return SwitchML(n, settings.switchml.bits, settings.switchml.residual)
         case "omnireduce":
             omnireduce = settings.omnireduce
-            n_sent = _count(omnireduce.sent, of=dim, name="omnireduce.sent")
+            n_sent = _count(omnireduce.sent, "entries", of=dim, name="omnireduce.sent")
             return OmniReduce(n, n_sent, omnireduce.block, omnireduce.residual)
         case "libra":
-            n_sent = _count(settings.libra.sent, of=dim, name="libra.sent")
+            n_sent = _count(settings.libra.sent, "entries", of=dim, name="libra.sent")
             entries = np.zeros(0, dtype=np.int64) if hot is None else hot
             return Libra(n, n_sent, entries, settings.libra.residual)
         case "fedavg":
             return FedAvg(n)
         case "topk":
-            n_sent = _count(settings.topk.sent, of=dim, name="topk.sent")
+            n_sent = _count(settings.topk.sent, "entries", of=dim, name="topk.sent")
             return TopK(n, n_sent, settings.topk.residual)
         case other:
             # One without a table of settings has its best ones in `algorithms`.
@@ -259,7 +266,7 @@ def _make_fediac(
 ) -> FediAC:
     return FediAC(
         n,
-        n_votes=_count(settings.fediac.votes, of=dim, name="fediac.votes"),
+        n_votes=_count(settings.fediac.votes, "entries", of=dim, name="fediac.votes"),
         threshold=threshold,
         bits=bits,  # type: ignore[arg-type] # checked when it was read
         law=settings.fediac.law,
@@ -275,7 +282,7 @@ def find_hot(experiment: Experiment, progress: Progress) -> Tensor:
     """
     settings, federation = experiment.settings, experiment.federation
     dim = federation.model.dim
-    n_sent = _count(settings.libra.sent, of=dim, name="libra.sent")
+    n_sent = _count(settings.libra.sent, "entries", of=dim, name="libra.sent")
     parameters, statistics = progress.parameters, progress.statistics
     counts = torch.zeros(dim, dtype=torch.int32, device=parameters.device)
     everyone = list(range(federation.n_clients))

@@ -15,6 +15,7 @@ from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import open_console, write_json
+from fediac.experiments.partitions import describe_partition
 from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
 from fediac.experiments.settings import RunSettings, read_settings
@@ -61,6 +62,7 @@ def run_command(
     else:
         console = open_console()
         console.print(make_table({settings.algorithm: summary}))
+        console.print(describe_partition(summary["partition"]), soft_wrap=True)
         line = f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s"
         console.print(line, soft_wrap=True)
 
@@ -104,6 +106,8 @@ def compare_command(
     else:
         console = open_console()
         console.print(make_table(summaries))
+        facts = next(iter(summaries.values()))["partition"]  # equal for all
+        console.print(describe_partition(facts), soft_wrap=True)
         line = f"{folder}: fediac report {folder} -o report.html draws it"
         console.print(line, soft_wrap=True)
 

@@ -39,10 +39,17 @@ def convert(value: object, wanted: Any, path: str) -> Any:  # noqa: ANN401 - any
             return tuple(convert(each, get_args(option)[0], path) for each in value)
         if _is_of(value, option):
             return float(value) if option is float else value  # type: ignore[arg-type] # a number
-    hint = ""
-    if options == _SHARES and isinstance(value, float) and 0.0 < value < 1.0:
-        hint = f'; write "{100.0 * value:g}%"'
+    hint = _hint(value, options)
     raise ConfigError(f"{path} must be {describe_kind(wanted)}, got {value!r}{hint}")
+
+
+def _hint(value: object, options: tuple[Any, ...]) -> str:
+    """Return how the value is written right, where that is plain to see."""
+    if options == _SHARES and isinstance(value, float) and 0.0 < value < 1.0:
+        return f'; write "{100.0 * value:g}%"'
+    if isinstance(value, str) and get_origin(options[0]) is tuple:
+        return f'; write ["{value}"]'
+    return ""
 
 
 def _is_of(value: object, option: Any) -> bool:  # noqa: ANN401 - any type

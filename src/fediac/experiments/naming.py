@@ -12,8 +12,8 @@ from fediac.errors import ConfigError, FediacError
 from fediac.experiments.settings import RunSettings
 
 # What a message is about comes first; limits name arguments in brackets; and a word
-# with n_ in front is never prose.
-_NAMES = re.compile(r"^(\w+)\b|(?<=\()(\w+)(?=\))|\b(n_\w+)\b")
+# with an underscore is never prose, though it may be a setting's name already.
+_NAMES = re.compile(r"^(\w+)\b|(?<=\()(\w+)(?=\))|(?<!\.)\b([a-z]+_\w+)\b")
 
 
 def rename(message: str, names: Mapping[str, str]) -> str:
@@ -49,7 +49,11 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "n_clients": "clients.number",
         "participation": "clients.participation",
         "beta": "data.beta",
-        "classes": "data.classes",
+        "classes_per_client": "data.classes",
+        "download": "data.download",
+        "model": "model.name",
+        "min_size": "data.min_size",
+        "max_size": "data.max_size",
         "partition": "data.partition",
         "epochs": "train.local_epochs",
         "steps": "train.local_steps",

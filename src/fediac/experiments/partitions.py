@@ -1,31 +1,16 @@
-"""How a partition is shown: one line for each client, and the hash to compare."""
+"""How a partition is shown: sizes, and a hash by which two people compare theirs."""
 
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Mapping
+from typing import Any
 
-from fediac.experiments.output import as_percent
-from fediac.training.partition import Partition
+N_DIGITS = 16
+"""Of the hash: enough to tell two splits apart; summary.json has all."""
 
 
-def describe_partition(partition: Partition) -> Group:
-    """Return a table of every client's examples and classes, with the hash below."""
-    facts = partition.statistics()
-    title = (
-        f"{facts.name}: {facts.n_used:,} of {facts.n_examples:,} examples, "
-        f"{facts.min_size:,} to {facts.max_size:,} a client "
-        f"(mean {facts.mean_size:,.1f})"
+def describe_partition(facts: Mapping[str, Any]) -> str:
+    """Return what a run's summary says about its partition, in one line."""
+    return (
+        f"{facts['name']} partition: {facts['n_used']:,} of {facts['n_examples']:,} "
+        f"examples, {facts['min_size']:,} to {facts['max_size']:,} a client, sha256 "
+        f"{facts['sha256'][:N_DIGITS]}..."
     )
-    table = Table()
-    for heading in ("client", "examples", "classes", "largest class", "its share"):
-        table.add_column(heading, justify="right")
-    for number, client in enumerate(facts.clients):
-        largest = max(client.class_counts)
-        table.add_row(
-            str(number),
-            f"{client.size:,}",
-            str(client.n_classes),
-            str(client.class_counts.index(largest)),
-            as_percent(largest / client.size),
-        )
-    return Group(Text(title), table, Text(f"sha256 {facts.sha256}"))

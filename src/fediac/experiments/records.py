@@ -3,12 +3,13 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
 from fediac.errors import RunError
+from fediac.experiments.files import write_whole
 from fediac.experiments.output import count
 from fediac.experiments.report.rounds import parse_object
 from fediac.experiments.settings import StopSettings
@@ -144,19 +145,29 @@ class RoundLog:
                 f"{self._path}: must have a line for each of the {round_number} rounds "
                 f"in the checkpoint, got {len(lines)}"
             )
-        records = []
-        for number, line in enumerate(lines, start=1):
-            where = f"{self._path}:{number}"
-            record = parse_object(line, where)
-            if record.get("round") != number:
-                raise RunError(
-                    f"{where}: round must be {number}, got {record.get('round')}"
-                )
-            records.append(record)
+        records = parse_records(lines, self._path)
         temporary = self._path.with_suffix(".partial")
         temporary.write_bytes(b"".join(line + b"\n" for line in lines))
         temporary.replace(self._path)
         return records
+
+
+def parse_records(lines: Sequence[bytes], path: Path) -> list[Record]:
+    """Return the lines of ``path``, which are rounds from the first on.
+
+    Raises:
+        RunError: A line is damaged, or a round is missing.
+    """
+    records = []
+    for number, line in enumerate(lines, start=1):
+        where = f"{path}:{number}"
+        record = parse_object(line, where)
+        if record.get("round") != number:
+            raise RunError(
+                f"{where}: round must be {number}, got {record.get('round')}"
+            )
+        records.append(record)
+    return records
 
 
 def stop_reason(stop: StopSettings, record: Record) -> str:
@@ -204,6 +215,4 @@ def _at_target(records: list[Record], target: float) -> Record:
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
     """Write the summary of a run or of a comparison, all or nothing."""
-    temporary = folder / (SUMMARY + ".partial")
-    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder / SUMMARY)
+    write_whole(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")

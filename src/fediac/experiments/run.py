@@ -2,6 +2,7 @@
 
 import time
 import tomllib
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from fediac.experiments.checkpoint import (
     save_checkpoint,
     save_model,
 )
+from fediac.experiments.files import lock_folder, write_whole
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.records import (
     CHECKPOINT,
@@ -114,6 +116,7 @@ def run_experiment(
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
+        RunError: Another process is running there.
         KeyboardInterrupt: Stopped by the user; the folder can be resumed.
     """
     watcher = Unwatched() if watcher is None else watcher
@@ -122,14 +125,21 @@ def run_experiment(
     experiment = build_experiment(settings)
     try:
         networks = _networks(experiment)
-        _write_config(settings, folder)
         run = _Run(experiment, networks, folder, watcher, began, keeps_model)
-        summary = _go_on(run)
+        with lock_folder(folder):
+            check_folder(settings, folder, resumes=resumes)  # nobody was faster
+            return _complete(run)
     finally:
         experiment.engine.close()
-    write_summary(folder, summary)
-    if not keeps_model:
-        drop_model(folder)
+
+
+def _complete(run: _Run) -> Record:
+    """Run to a stop and leave in the folder what is to be kept; return the summary."""
+    _write_config(run.experiment.settings, run.folder)
+    summary = _go_on(run)
+    write_summary(run.folder, summary)
+    if not run.keeps_model:
+        drop_model(run.folder)
     return summary
 
 
@@ -197,15 +207,12 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
 
 
 def _write_config(settings: RunSettings, folder: Path) -> None:
-    """Make the folder and put the settings there, all or nothing."""
+    """Put the settings into the folder, all or nothing."""
     import tomli_w  # needed to write settings, not to read or compare them
 
-    folder.mkdir(parents=True, exist_ok=True)
     document = _resolved(settings)
     document["versions"] = describe_versions(document["train"]["device"])
-    temporary = folder / (CONFIG + ".partial")
-    temporary.write_text(tomli_w.dumps(document), encoding="utf-8")
-    temporary.replace(folder / CONFIG)
+    write_whole(folder / CONFIG, tomli_w.dumps(document))
 
 
 def _resolved(settings: RunSettings) -> dict[str, Any]:
@@ -234,12 +241,27 @@ def _check_same(config: Path, document: dict[str, Any]) -> None:
         before = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{config}: cannot be read ({error})") from error
-    for name, value in document.items():
-        if name not in ("stop", "save") and before.get(name) != value:
+    compared = document.keys() - {"stop", "save"}
+    wanted, had = _by_key(document, compared), _by_key(before, compared)
+    for key in {**wanted, **had}:
+        if wanted.get(key) != had.get(key):
             raise ConfigError(
-                f"{config}: [{name}] of the run in this folder differs; --resume needs "
-                "the same settings, but for [stop] and [save]"
+                f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
+                "--resume needs the same settings, but for [stop] and [save]"
             )
+
+
+def _by_key(document: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    """Return the settings in ``names`` by what a person writes, such as train.lr."""
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if name not in names:
+            continue
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            values[name] = value
+    return values
 
 
 def _networks(experiment: Experiment) -> dict[str, Network]:

@@ -33,6 +33,10 @@ class DataSettings:
         partition: How examples are split over clients.
         beta: Evenness of the Dirichlet partition; smaller is less even.
         classes: Classes of each client, in the pathological partition.
+        min_size: Examples that each client has at least; by default a mini-batch
+            (dirichlet), 300 (writer) or 1.
+        max_size: Examples that each client has at most, in the writer partition; by
+            default 400.
         download: Fetch data sets that are missing.
     """
 
@@ -41,6 +45,8 @@ class DataSettings:
     partition: PartitionKind = "writer"
     beta: float = 0.5
     classes: int = 2
+    min_size: int | None = None
+    max_size: int | None = None
     download: bool = False
 
 

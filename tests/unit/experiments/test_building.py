@@ -76,6 +76,18 @@ def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> No
     assert (compressor.n_clients, compressor.threshold) == (4, 2)
 
 
+def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
+    data = {"partition": "writer", "min_size": 20}  # every writer has one
+    sizes = [len(rows) for rows in build(data=data).partition.clients]
+    assert sizes == [20, 20, 20]
+    with refuses("max_size must be at least 20 (min_size), got 10"):
+        build(data=data | {"max_size": 10})
+    with refuses(
+        "min_size must be in 1..32 (96 examples, 3 clients), got 33", ValueError
+    ):
+        build(data={"partition": "dirichlet", "min_size": 33})
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -86,7 +98,7 @@ def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> No
         ({"clients": {"number": 0}}, "clients.number must be at least 1, got 0"),
         (
             {"clients": {"participation": 4}},
-            "participation must be in 1..3, got 4",
+            "participation must be in 1..3 (clients), got 4",
         ),
         ({"train": {"at_once": -1}}, "train.at_once must be at least 0, got -1"),
         ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
@@ -100,15 +112,23 @@ def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> No
             {"network": {"switches": []}},
             "network.switches must name at least one switch, got none",
         ),
-        ({"fediac": {"threshold": 4}}, "fediac.threshold must be in 1..3, got 4"),
-        ({"fediac": {"votes": 476}}, "fediac.votes must be in 1..475, got 476"),
+        (
+            {"fediac": {"threshold": 4}},
+            "fediac.threshold must be in 1..3 (clients in a round), got 4",
+        ),
+        ({"data": {"min_size": 0}}, "data.min_size must be at least 1, got 0"),
+        ({"data": {"max_size": 0}}, "data.max_size must be at least 1, got 0"),
+        (
+            {"fediac": {"votes": 476}},
+            "fediac.votes must be in 1..475 (entries), got 476",
+        ),
         (
             {"fediac": {"votes": 476}, "tuning": "server"},
-            "fediac.votes must be in 1..475, got 476",
+            "fediac.votes must be in 1..475 (entries), got 476",
         ),
         (
             {"algorithm": "topk", "topk": {"sent": 0}},
-            "topk.sent must be in 1..475, got 0",
+            "topk.sent must be in 1..475 (entries), got 0",
         ),
         (
             {"tuning": "none"},

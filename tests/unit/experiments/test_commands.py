@@ -72,6 +72,7 @@ def test_a_run_says_what_came_out_and_is_quiet_elsewhere(
     assert found.err == ""
     assert "\x1b" not in found.out
     assert "│ fediac    │      2 │" in found.out
+    assert "iid partition: 96 of 96 examples, 32 to 32 a client, sha256 " in found.out
     assert f"{tmp_path / 'out'}: 2 rounds done in " in found.out
 
 
@@ -108,6 +109,7 @@ def test_a_comparison_shows_all_and_how_to_draw_them(
     text = capsys.readouterr().out
     assert "│ fedavg " in text
     assert "│ topk " in text
+    assert text.count("\niid partition: 96 of 96 examples, ") == 1
     assert text.endswith(f"{out}: fediac report {out} -o report.html draws it\n")
 
 

@@ -5,6 +5,7 @@ from fediac.experiments.naming import named, rename
 from tests.support import refuses
 
 NAMES = {"n_clients": "--clients", "n_votes": "--votes", "threshold": "--threshold"}
+NAMES |= {"per_client": "--each", "register_bytes": "network.register_bytes"}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,14 @@ NAMES = {"n_clients": "--clients", "n_votes": "--votes", "threshold": "--thresho
         (
             "no threshold keeps gamma below 1 with n_votes = 3",
             "no threshold keeps gamma below 1 with --votes = 3",
+        ),
+        (
+            "class 3 has 2 examples; lower n_clients or per_client",
+            "class 3 has 2 examples; lower --clients or --each",
+        ),
+        (
+            "network.register_bytes must be at least 3072, got 10",
+            "network.register_bytes must be at least 3072, got 10",
         ),
         ("bits must be at most 32, got 33", "bits must be at most 32, got 33"),
     ],

@@ -194,11 +194,17 @@ def test_a_folder_with_a_run_is_not_touched(tmp_path: Path) -> None:
     ):
         run(folder, stop={"rounds": 1})
     with refuses(
-        f"{folder / CONFIG}: [train] of the run in this folder differs; --resume needs "
-        "the same settings, but for [stop] and [save]",
+        f"{folder / CONFIG}: train.lr was 0.1, got 0.2; --resume needs the same "
+        "settings, but for [stop] and [save]",
         ConfigError,
     ):
         run(folder, resumes=True, train={"lr": 0.2})
+    with refuses(
+        f"{folder / CONFIG}: seed was 1, got 2; --resume needs the same settings, but "
+        "for [stop] and [save]",
+        ConfigError,
+    ):
+        run(folder, resumes=True, seed=2)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 

@@ -111,7 +111,7 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"network": {"switches": "fast"}},
-            "network.switches must be a list of strings, got 'fast'",
+            "network.switches must be a list of strings, got 'fast'; write [\"fast\"]",
         ),
         (
             {"network": {"switches": [1]}},

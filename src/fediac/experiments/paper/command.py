@@ -13,7 +13,12 @@ from fediac.experiments.output import open_console, write_json
 from fediac.experiments.paper.data import check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
 from fediac.experiments.paper.plan import Product, Scope, make_plan
-from fediac.experiments.paper.products import Made, make_product, write_pages
+from fediac.experiments.paper.products import (
+    Made,
+    make_product,
+    write_inventory,
+    write_pages,
+)
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Device, Manner
 from fediac.experiments.paper.theory_product import list_missing, make_theory
@@ -69,6 +74,7 @@ def paper_command(request: Request) -> None:
             failures = _run_missing(request)
     made = {product: _make(product, request) for product in request.products}
     pages = write_pages(_all_scenarios(request), request.out)
+    pages.append(write_inventory(request.out))
     _show(request, made, pages, failures)
     if failures:
         sys.exit(FAILED)
@@ -136,9 +142,8 @@ def _run_missing(request: Request) -> list[str]:
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:
             failures = run_plan(plan, manner, bars)
-            for scenario, seed in theory:
-                rounds = request.scope.extent.theory_rounds
-                measure_theory(scenario, seed, rounds, manner, bars)
+            rounds = request.scope.extent.theory_rounds
+            failures += measure_theory(theory, rounds, manner, bars)
     except KeyboardInterrupt:
         _say_how_to_go_on(request)
     return failures

@@ -7,9 +7,13 @@ from fediac.experiments.paper.theory_stored import Compared, Measurement
 
 
 def tabulate_accuracy(numbers: Numbers) -> str:
-    """Return the last round of every line of the accuracy figure."""
+    """Return the last round of every line of the accuracy figure.
+
+    Runs that had stopped by then are marked: they would have gone on to learn.
+    """
+    numbers_of_a_run = ("seeds", "rounds", "s", "accuracy, %", "")
     return _table(
-        ("scenario", "switch", "entrant", "seeds", "rounds", "s", "accuracy, %"),
+        ("scenario", "switch", "entrant", *numbers_of_a_run),
         [
             (
                 row["scenario"],
@@ -19,6 +23,7 @@ def tabulate_accuracy(numbers: Numbers) -> str:
                 str(row["points"][-1]["round"]) if row["points"] else "0",
                 f"{row['points'][-1]['time_s']:.0f}" if row["points"] else "",
                 _spread(row["points"][-1]) if row["points"] else "none in time",
+                f"stopped before {row['until_s']:g} s" if row["ends_early"] else "",
             )
             for row in numbers
         ],

@@ -9,12 +9,15 @@ from typing import Any
 from rich.console import RenderableType
 
 from fediac.errors import RunError
+from fediac.experiments.files import write_whole
 from fediac.experiments.output import own_version
 from fediac.experiments.paper import sweeps, tables
-from fediac.experiments.paper.entrants import MAIN
-from fediac.experiments.paper.plan import Product, Scope, list_entrants
+from fediac.experiments.paper.entrants import FEDAVG, MAIN
+from fediac.experiments.paper.inventory import FILE, list_stored, render_inventory
+from fediac.experiments.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.experiments.paper.published import CLAIMS
-from fediac.experiments.paper.scenarios import Scenario
+from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.experiments.paper.steps import check_same, folder_of
 from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
 from fediac.experiments.paper.targets import find_target
 from fediac.experiments.report.page import Report, render_page
@@ -31,7 +34,7 @@ class Made:
     Attributes:
         shown: For a terminal, of what was asked for.
         numbers: For programs, of the same.
-        files: What was written, from everything that is stored.
+        files: What was written; tables are of everything that is stored.
     """
 
     shown: tuple[RenderableType, ...]
@@ -43,15 +46,30 @@ def make_product(product: Product, scope: Scope, results: Path) -> Made:
     """Write a table or figure of all stored runs; return what was asked for of it.
 
     Raises:
-        RunError: Nothing is stored that it could show.
+        RunError: Nothing is stored that it could show, or a run with other settings.
         ConfigError: A picture cannot be drawn here.
     """
     runs = read_stored(results)
+    _check_settings(product, scope, runs, results)
     if product in SWITCHES:
         return _make_table(product, scope, runs, results)
     if product is Product.SWEEPS:
         return _make_sweeps(scope, runs, results)
     return _make_figure(product, scope, runs, results)
+
+
+def _check_settings(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> None:
+    """Refuse to show runs of another version of their scenario beside others."""
+    names = {run.scenario for run in runs}
+    for scenario in (find_scenario(name) for name in NAMES if name in names):
+        shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
+        entrants = {entrant.name: entrant for entrant in shown}
+        for run in runs:
+            if run.scenario == scenario.name and run.entrant in entrants:
+                planned = PlannedRun(scenario, entrants[run.entrant], run.seed, ())
+                check_same(run.settings, planned, folder_of(planned, results))
 
 
 def _make_table(
@@ -90,8 +108,8 @@ def _write_both(
 ) -> tuple[Path, ...]:
     page, data = stem.with_suffix(".md"), stem.with_suffix(".json")
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown, encoding="utf-8")
-    data.write_text(json.dumps(documents, indent=2) + "\n", encoding="utf-8")
+    write_whole(page, markdown)
+    write_whole(data, json.dumps(documents, indent=2) + "\n")
     return page, data
 
 
@@ -151,3 +169,10 @@ def write_pages(scenarios: Sequence[Scenario], results: Path) -> list[Path]:
         page.write_text(render_page(report), encoding="utf-8", newline="")
         pages.append(page)
     return pages
+
+
+def write_inventory(results: Path) -> Path:
+    """Write the list of all stored runs, what they cost and where they came from."""
+    page = results / FILE
+    write_whole(page, render_inventory(list_stored(results)))
+    return page

@@ -2,18 +2,19 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 
 from fediac.errors import FediacError
-from fediac.experiments.paper.entrants import MAIN
+from fediac.experiments.files import lock_folder
 from fediac.experiments.paper.plan import PlannedRun
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
 from fediac.experiments.paper.theory_check import measure
-from fediac.experiments.paper.theory_product import measurement_file
+from fediac.experiments.paper.theory_product import measurement_file, plan_measurement
 from fediac.experiments.paper.theory_stored import save_measurement
-from fediac.experiments.records import CHECKPOINT, Record
+from fediac.experiments.records import CHECKPOINT, SUMMARY, Record
 from fediac.experiments.run import Watcher, drop_model, run_experiment
+from fediac.experiments.settings import RunSettings
 
 
 def run_plan(
@@ -46,16 +47,19 @@ def _complete(
 ) -> None:
     """Get one run to all of its ends; keep its checkpoint only in between."""
     folder = folder_of(run, manner.results)
+    _finish_replacing(folder)
+    has_run = False
     for until in run.untils:
         task = find_task(run, until, manner.results)
-        goal = until.describe(task.target)
-        manner.say(f"{place} {task.step} to {goal}")
+        task.check_target()
+        manner.say(f"{place} {task.step} to {until.describe(task.target)}")
         if task.step is Step.REUSE:
             continue
-        is_last = until is run.untils[-1]
-        summary = _execute(task, manner, watcher, keeps=not is_last)
+        has_run = True
+        keeps = manner.keeps_models or until is not run.untils[-1]
+        summary = _execute(task, manner, watcher, keeps=keeps)
         manner.say(f"{place} {_describe(summary)}")
-    if not manner.keeps_models:
+    if has_run and not manner.keeps_models:
         drop_model(folder)
 
 
@@ -64,24 +68,54 @@ def _execute(
 ) -> Record:
     """Run a task where nothing is lost if it does not get to its end."""
     folder = folder_of(task.run, manner.results)
-    beside = folder.with_name(f"{folder.name}.again")
-    place = beside if task.step is Step.AGAIN else folder
-    resumes = (place / CHECKPOINT).exists()
-    if not resumes and place.exists():
-        shutil.rmtree(place)  # a run that was killed before its first checkpoint
-    summary = run_experiment(
-        manner.on_device(task.settings),
-        place,
-        resumes=resumes,
-        watcher=watcher,
-        keeps_model=keeps or manner.keeps_models,
-    )
-    if place is beside:
-        old = folder.with_name(f"{folder.name}.old")
-        folder.rename(old)
-        beside.rename(folder)
-        shutil.rmtree(old)
+    settings = manner.on_device(task.settings)
+    if task.step is not Step.AGAIN:
+        return _run_in(folder, settings, watcher, keeps=keeps)
+    with lock_folder(folder):
+        beside = _beside(folder, "again")
+        summary = _run_in(beside, settings, watcher, keeps=keeps)
+        _replace(folder, beside)
     return summary
+
+
+def _run_in(
+    place: Path, settings: RunSettings, watcher: Watcher | None, *, keeps: bool
+) -> Record:
+    resumes = (place / CHECKPOINT).exists()
+    if not resumes:
+        with lock_folder(place):  # a run that was killed before its first checkpoint
+            shutil.rmtree(place)
+    return run_experiment(
+        settings, place, resumes=resumes, watcher=watcher, keeps_model=keeps
+    )
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    return folder.with_name(f"{folder.name}.{ending}")
+
+
+def _replace(folder: Path, beside: Path) -> None:
+    """Put a complete run in the place of a shorter one."""
+    old = _beside(folder, "old")
+    folder.rename(old)
+    beside.rename(folder)
+    shutil.rmtree(old)
+
+
+def _finish_replacing(folder: Path) -> None:
+    """Go on where somebody was killed between having a run and replacing the old one.
+
+    A run beside that is complete has a summary, and no checkpoint to go on from.
+    """
+    old, beside = _beside(folder, "old"), _beside(folder, "again")
+    if old.exists():
+        with lock_folder(old):
+            if not folder.exists():
+                (beside if beside.exists() else old).rename(folder)
+            shutil.rmtree(old, ignore_errors=True)
+    if (beside / SUMMARY).exists() and not (beside / CHECKPOINT).exists():
+        with lock_folder(folder):
+            _replace(folder, beside)
 
 
 def _describe(summary: Record) -> str:
@@ -93,18 +127,40 @@ def _describe(summary: Record) -> str:
 
 
 def measure_theory(
+    wanted: Sequence[tuple[Scenario, int]],
+    rounds: Sequence[int],
+    manner: Manner,
+    watcher: Watcher | None = None,
+) -> list[str]:
+    """Measure some rounds of scenarios and seeds; return a line on each that failed.
+
+    Raises:
+        KeyboardInterrupt: Stopped by the user; what was being measured is lost.
+    """
+    failures = []
+    for scenario, seed in wanted:
+        label = f"{scenario.name} theory seed {seed}"
+        manner.say(f"{label} runs to round {rounds[-1]}")
+        try:
+            _measure(scenario, seed, rounds, manner, watcher)
+        except FediacError as error:
+            failures.append(f"{label}: {error}")
+            manner.say(f"{label} failed: {error}")
+        else:
+            manner.say(f"{label} is done")
+    return failures
+
+
+def _measure(
     scenario: Scenario,
     seed: int,
     rounds: Sequence[int],
     manner: Manner,
-    watcher: Watcher | None = None,
+    watcher: Watcher | None,
 ) -> None:
     """Train FediAC, looking at some of its rounds, and store what they were like."""
-    label = f"{scenario.name} theory seed {seed}"
-    manner.say(f"{label} runs to round {rounds[-1]}")
-    settings = replace(MAIN[0].apply(scenario.settings), seed=seed)
+    settings = plan_measurement(scenario, seed).settings
     measurement = measure(manner.on_device(settings), rounds, watcher)
     path = measurement_file(manner.results, scenario.name, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_measurement(measurement, path)
-    manner.say(f"{label} is done")

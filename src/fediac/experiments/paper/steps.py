@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from fediac.errors import RunError
+from fediac.experiments.output import count
 from fediac.experiments.paper.entrants import FEDAVG, essence
 from fediac.experiments.paper.plan import PlannedRun, Until
 from fediac.experiments.paper.stored import StoredRun, read_one, run_folder
@@ -69,6 +70,19 @@ class Task:
         """What runs, to its stop."""
         return replace(self.run.settings, stop=self.until.stop(self.target))
 
+    def check_target(self) -> None:
+        """Refuse to run to a target that nobody knows; it would run to its last round.
+
+        Raises:
+            RunError: FedAvg has not fixed the target, perhaps because its run failed.
+        """
+        if self.until.is_to_target and self.target is None:
+            paper = self.run.scenario.paper
+            raise RunError(
+                f"the target is not known before {FEDAVG.name} has had "
+                f"{count(paper.fedavg_rounds or 0, 'round')}"
+            )
+
 
 def folder_of(run: PlannedRun, results: Path) -> Path:
     """Return where a planned run is kept."""
@@ -87,7 +101,7 @@ def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
     folder = folder_of(run, results)
     stored = read_one(folder)
     if stored is not None:
-        _check_same(stored, run, folder)
+        check_same(stored.settings, run, folder)
     target = _read_target(run, results)
     stop = until.stop(target)
     is_known = target is not None or not until.is_to_target
@@ -110,12 +124,16 @@ def _read_target(run: PlannedRun, results: Path) -> float | None:
     return find_target(run.scenario, run.seed, [] if fedavg is None else [fedavg])
 
 
-def _check_same(stored: StoredRun, run: PlannedRun, folder: Path) -> None:
-    """Refuse to mix a scenario's runs with those of another version of it."""
-    before, now = essence(stored.settings), essence(run.settings)
+def check_same(stored: RunSettings, run: PlannedRun, place: Path) -> None:
+    """Refuse to mix a scenario's runs with those of another version of it.
+
+    Raises:
+        RunError: What is stored had other settings.
+    """
+    before, now = essence(stored), essence(run.settings)
     for name in now:
         if before.get(name) != now[name]:
             raise RunError(
-                f"{folder}: [{name}] of the stored run differs from that of scenario "
-                f"{run.scenario.name}; move the folder away, or give another --out"
+                f"{place}: [{name}] of the stored run differs from that of scenario "
+                f"{run.scenario.name}; move it away, or give another --out"
             )

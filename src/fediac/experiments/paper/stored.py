@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fediac.errors import RunError
-from fediac.experiments.records import CONFIG, ROUNDS, SUMMARY, Record
-from fediac.experiments.report.rounds import parse_object
+from fediac.experiments.records import CONFIG, ROUNDS, Record, parse_records
 from fediac.experiments.settings import RunSettings, read_settings
 
 RUNS = "runs"
@@ -26,7 +25,6 @@ class StoredRun:
         scenario: Data, model and clients, such as ``cifar10-iid``.
         entrant: The algorithm as it is compared, such as ``fediac-bound``.
         records: The lines of ``rounds.jsonl``.
-        is_finished: Whether a stop was reached; else it goes on or was interrupted.
     """
 
     scenario: str
@@ -34,7 +32,6 @@ class StoredRun:
     seed: int
     settings: RunSettings
     records: tuple[Record, ...]
-    is_finished: bool = True
 
     @property
     def last(self) -> Record:
@@ -66,7 +63,9 @@ def read_stored(results: Path) -> list[StoredRun]:
     for rounds in (results / RUNS).glob(f"*/*/seed*/{ROUNDS}"):
         found = _SEED.fullmatch(rounds.parent.name)
         run = read_one(rounds.parent) if found else None
-        if run is not None:
+        if found and run is not None:
+            if run.seed != int(found[1]):
+                raise RunError(f"{rounds.parent}: holds a run with seed {run.seed}")
             runs.append(run)
     return sorted(runs, key=lambda run: (run.scenario, run.entrant, run.seed))
 
@@ -79,7 +78,9 @@ def read_one(folder: Path) -> StoredRun | None:
     """
     if not (folder / ROUNDS).exists():
         return None
-    records = _read_records(folder / ROUNDS)
+    # A run that goes on may be writing a line after the whole ones.
+    lines = (folder / ROUNDS).read_bytes().split(b"\n")[:-1]
+    records = parse_records(lines, folder / ROUNDS)
     if not records:
         return None
     settings = read_settings(folder / CONFIG)
@@ -89,19 +90,4 @@ def read_one(folder: Path) -> StoredRun | None:
         seed=settings.seed,
         settings=settings,
         records=tuple(records),
-        is_finished=(folder / SUMMARY).exists(),
     )
-
-
-def _read_records(path: Path) -> list[Record]:
-    """Return the whole lines; a run that goes on may be writing the next one."""
-    records: list[Record] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
-        where = f"{path}:{number}"
-        record = parse_object(line, where)
-        if record.get("round") != number:
-            raise RunError(
-                f"{where}: round must be {number}, got {record.get('round')}"
-            )
-        records.append(record)
-    return records

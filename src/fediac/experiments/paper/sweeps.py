@@ -1,8 +1,7 @@
 """The hyperparameter table: each family's settings, and which is the best."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from statistics import fmean
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Group
@@ -11,7 +10,14 @@ from fediac.experiments.output import FittedTable
 from fediac.experiments.paper.entrants import CANDIDATES, find_known
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.stored import StoredRun
-from fediac.experiments.paper.tables import NOTHING, spread
+from fediac.experiments.paper.tables import (
+    NOT_YET,
+    NOTHING,
+    Row,
+    describe_rounds,
+    make_row,
+    spread,
+)
 from fediac.experiments.paper.targets import find_target
 
 
@@ -20,9 +26,7 @@ class Candidate:
     """One setting of one family, on one scenario.
 
     Attributes:
-        rounds: To the target, a number a seed; where it was not reached, how many
-            there were.
-        payload_mib: To the target, a number a seed; empty unless all seeds got there.
+        rows: Its way to the target with each seed.
         is_best: Has the least traffic of its family.
     """
 
@@ -30,11 +34,13 @@ class Candidate:
     family: str
     entrant: str
     setting: str
-    target: float
-    reached: bool
-    rounds: tuple[int, ...]
-    payload_mib: tuple[float, ...]
+    rows: tuple[Row, ...]
     is_best: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target was reached with every seed."""
+        return all(row.reached for row in self.rows)
 
 
 def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
@@ -53,54 +59,73 @@ def _family(
     candidates = []
     for entrant in CANDIDATES[family]:
         known = find_known(entrant, scenario.settings)
-        seeds = [run for run in runs if run.entrant == known.name]
-        each = _measure(scenario, seeds, runs)
-        if each is not None:
+        rows = _rows(scenario, known.name, runs)
+        if rows:
             candidates.append(
-                Candidate(scenario.name, family, known.name, entrant.setting, **each)
+                Candidate(scenario.name, family, known.name, entrant.setting, rows)
             )
     if len(candidates) < 2:  # one alone was not chosen from anything
         return []
-    best = min(
-        (fmean(each.payload_mib) for each in candidates if each.reached), default=None
-    )
-    return [
-        replace(each, is_best=each.reached and fmean(each.payload_mib) == best)
+    best = _find_best(candidates)
+    return [replace(each, is_best=each is best) for each in candidates]
+
+
+def _rows(
+    scenario: Scenario, entrant: str, runs: Sequence[StoredRun]
+) -> tuple[Row, ...]:
+    rows = []
+    for run in runs:
+        target = find_target(scenario, run.seed, runs)
+        if run.entrant == entrant and target is not None:
+            switch = next(iter(run.last["time_s"]))  # training does not depend on it
+            rows.append(make_row(run, scenario, target, switch))
+    return tuple(rows)
+
+
+def _find_best(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return who has the least traffic with the seeds that all have, if it is known.
+
+    Nobody is the best while another one has spent less and may still get there.
+    """
+    seeds = set.intersection(*({row.seed for row in each.rows} for each in candidates))
+    spent = [
+        (sum(row.spent_mib for row in each.rows if row.seed in seeds), each)
         for each in candidates
+        if not any(row.gave_up for row in each.rows)
     ]
-
-
-def _measure(
-    scenario: Scenario, seeds: Sequence[StoredRun], runs: Sequence[StoredRun]
-) -> dict[str, Any] | None:
-    targets = [find_target(scenario, run.seed, runs) for run in seeds]
-    pairs = [(run, t) for run, t in zip(seeds, targets, strict=True) if t is not None]
-    if not pairs:
+    if not seeds or not spent:
         return None
-    ends = [(run, run.reach(target)) for run, target in pairs]
-    at = [end for _, end in ends if end is not None]
-    reached = len(at) == len(ends)
-    return {
-        "target": fmean(target for _, target in pairs),
-        "reached": reached,
-        "rounds": tuple((end or run.last)["round"] for run, end in ends),
-        "payload_mib": tuple(end["payload_mib"] for end in at) if reached else (),
-    }
+    best = min(spent, key=lambda pair: pair[0])[1]
+    return best if best.reached else None
 
 
 def as_documents(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return candidates as JSON has them."""
-    return [asdict(each) for each in candidates]
+    """Return candidates as JSON has them, numbers a seed each."""
+    return [
+        {
+            "scenario": each.scenario,
+            "family": each.family,
+            "entrant": each.entrant,
+            "setting": each.setting,
+            "is_best": each.is_best,
+            "reached": each.reached,
+            "seeds": [row.seed for row in each.rows],
+            "target": [row.target for row in each.rows],
+            "rounds": [row.rounds for row in each.rows],
+            "payload_mib": [row.payload_mib for row in each.rows],
+        }
+        for each in candidates
+    ]
 
 
 HEADINGS = ("family", "setting", "rounds", "MiB to target", "choice")
 
 
 def _cells(each: Candidate) -> tuple[str, ...]:
-    rounds = spread(each.rounds, "{:,.0f}")
+    rounds = describe_rounds(each.rows)
     if not each.reached:
-        return each.family, each.setting, f"not in {rounds}", NOTHING, ""
-    mib = spread(each.payload_mib, "{:,.1f}")
+        return each.family, each.setting, rounds, NOTHING, ""
+    mib = spread([row.spent_mib for row in each.rows], "{:,.1f}")
     return each.family, each.setting, rounds, mib, "best" if each.is_best else ""
 
 
@@ -120,7 +145,8 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "# Hyperparameters: payload to the target accuracy",
         "",
         "The settings that the paper chose from (arXiv 2402.03815, Sec. V-A3), and "
-        "which one needs the least payload here. Several seeds: mean (range).",
+        "which one needs the least payload here. Several seeds: mean (range). "
+        f"{NOT_YET}",
         "",
         "| scenario | " + " | ".join(HEADINGS) + " |",
         "| --- " * (len(HEADINGS) + 1) + "|",

@@ -16,15 +16,23 @@ from fediac.experiments.paper.targets import find_target
 
 NOTHING = "—"
 
+ROUNDS = "{:,.3g}"
+"""Form of a number of rounds, which has a mean over seeds."""
+
+NOT_YET = "Not yet: the run ends before it had all of its rounds."
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One run's way to the target, on one switch.
 
     Attributes:
+        reached: Whether it got there.
+        gave_up: Whether it did not in all the rounds that its scenario gives it.
         rounds: To the target; where it was not reached, how many there were.
         payload_mib: Of all clients, up and down; None where it was not reached.
         time_s: Simulated; None where it was not reached.
+        spent_mib: Payload of these rounds.
     """
 
     scenario: str
@@ -33,9 +41,11 @@ class Row:
     seed: int
     target: float
     reached: bool
+    gave_up: bool
     rounds: int
     payload_mib: float | None
     time_s: float | None
+    spent_mib: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +76,9 @@ class Block:
 
     @property
     def targets(self) -> list[float]:
-        """Of all seeds; they differ where FedAvg fixes them."""
-        return sorted({row.target for line in self.lines for row in line.rows})
+        """One for each seed; they differ where FedAvg fixes them."""
+        rows = [row for line in self.lines for row in line.rows]
+        return list({row.seed: row.target for row in rows}.values())
 
 
 def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
@@ -79,13 +90,14 @@ def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
                 if (run.scenario, run.entrant) == (scenario.name, entrant.name):
                     target = find_target(scenario, run.seed, runs)
                     if target is not None and switch in run.last["time_s"]:
-                        rows.append(make_row(run, target, switch))
+                        rows.append(make_row(run, scenario, target, switch))
     return rows
 
 
-def make_row(run: StoredRun, target: float, switch: str) -> Row:
+def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> Row:
     """Return how a run got to the target."""
     at = run.reach(target)
+    end = run.last if at is None else at
     return Row(
         scenario=run.scenario,
         switch=switch,
@@ -93,9 +105,11 @@ def make_row(run: StoredRun, target: float, switch: str) -> Row:
         seed=run.seed,
         target=target,
         reached=at is not None,
-        rounds=(run.last if at is None else at)["round"],
+        gave_up=at is None and end["round"] >= scenario.paper.rounds,
+        rounds=end["round"],
         payload_mib=None if at is None else at["payload_mib"],
         time_s=None if at is None else at["time_s"][switch],
+        spent_mib=end["payload_mib"],
     )
 
 
@@ -103,29 +117,37 @@ def make_blocks(rows: Sequence[Row]) -> list[Block]:
     """Return rows by scenario, a line an entrant."""
     blocks = []
     for name in dict.fromkeys(row.scenario for row in rows):
-        own = [row for row in rows if row.scenario == name]
-        least = _best_baseline(own)
-        lines = []
-        for entrant in dict.fromkeys(row.algorithm for row in own):
-            seeds = tuple(row for row in own if row.algorithm == entrant)
-            is_ours = entrant in FEDIAC and least is not None
-            mib = _mean_mib(seeds)
-            saving = 1.0 - mib / least if is_ours and mib and least else None
-            lines.append(Line(entrant, seeds, saving))
-        blocks.append(Block(find_scenario(name), own[0].switch, tuple(lines)))
+        entrants: dict[str, list[Row]] = {}
+        for row in rows:
+            if row.scenario == name:
+                entrants.setdefault(row.algorithm, []).append(row)
+        baselines = [own for each, own in entrants.items() if each not in FEDIAC]
+        lines = [
+            Line(each, tuple(own), _saving(own, baselines) if each in FEDIAC else None)
+            for each, own in entrants.items()
+        ]
+        blocks.append(Block(find_scenario(name), rows[0].switch, tuple(lines)))
     return blocks
 
 
-def _mean_mib(rows: Sequence[Row]) -> float | None:
-    """Return the mean traffic to the target, None unless every seed got there."""
-    values = [row.payload_mib for row in rows if row.payload_mib is not None]
-    return fmean(values) if rows and len(values) == len(rows) else None
+def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | None:
+    """Return by which share less was sent than by the best baseline, if it is known.
 
-
-def _best_baseline(rows: Sequence[Row]) -> float | None:
-    names = {row.algorithm for row in rows} - set(FEDIAC)
-    means = [_mean_mib([row for row in rows if row.algorithm == n]) for n in names]
-    return min((each for each in means if each is not None), default=None)
+    The seeds that both have are compared. Whoever gave up is not the best. But nobody
+    is while another one has spent less and may still get there.
+    """
+    if not all(row.reached for row in own):
+        return None
+    savings = []
+    for rows in baselines:
+        theirs = {row.seed: row.spent_mib for row in rows}
+        ours = {row.seed: row.spent_mib for row in own if row.seed in theirs}
+        if ours and not any(row.gave_up for row in rows):
+            spent = sum(theirs[seed] for seed in ours)
+            is_known = all(row.reached for row in rows)
+            savings.append((1.0 - sum(ours.values()) / spent, is_known))
+    least, is_known = min(savings, default=(0.0, False))
+    return least if is_known else None
 
 
 def as_documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -149,14 +171,22 @@ def render_block(block: Block) -> Group:
 
 def _cells(line: Line) -> tuple[str, ...]:
     saving = NOTHING if line.saving is None else f"{100 * line.saving:.1f} %"
-    rounds = spread(line.values("rounds"), "{:,.0f}")
+    rounds = describe_rounds(line.rows)
     if not line.reached:
-        n_missed = sum(not row.reached for row in line.rows)
-        some = f"{n_missed} of {len(line.rows)} " if len(line.rows) > 1 else ""
-        return line.entrant, f"{some}not in {rounds}", NOTHING, NOTHING, NOTHING
+        return line.entrant, rounds, NOTHING, NOTHING, NOTHING
     mib = spread(line.values("payload_mib"), "{:,.1f}")
     time = spread(line.values("time_s"), "{:,.1f} s")
     return line.entrant, rounds, mib, time, saving
+
+
+def describe_rounds(rows: Sequence[Row]) -> str:
+    """Return in how many rounds the target was reached, or in how many it was not."""
+    missed = [row for row in rows if not row.reached]
+    if not missed:
+        return spread([row.rounds for row in rows], ROUNDS)
+    some = f"{len(missed)} of {len(rows)} " if len(rows) > 1 else ""
+    yet = "" if all(row.gave_up for row in missed) else "yet "
+    return f"{some}not {yet}in {spread([row.rounds for row in missed], ROUNDS)}"
 
 
 def spread(values: Sequence[float], form: str) -> str:
@@ -188,7 +218,9 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         f"# {TABLES[switch]}: traffic to the target accuracy, {switch} switch",
         "",
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
-        "the best entrant that is not FediAC. Several seeds: mean (range).",
+        "the best entrant that is not FediAC, with the seeds that both have; none "
+        "while a better one may still get there. Baselines have the settings that the "
+        f"paper found best. Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
         "| --- " * (len(HEADINGS) + 3) + "|",

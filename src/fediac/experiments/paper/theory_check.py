@@ -12,32 +12,13 @@ from fediac.compressors import Compressor, FediAC
 from fediac.errors import ConfigError
 from fediac.experiments.building import Experiment, build_experiment
 from fediac.experiments.networks import NetworkSetting, make_network
-from fediac.experiments.paper.theory_figure import draw_theory
 from fediac.experiments.paper.theory_rounds import check_round
-from fediac.experiments.paper.theory_stored import (
-    Compared,
-    Measurement,
-    RankBin,
-    RoundCheck,
-    load_measurement,
-    save_measurement,
-)
+from fediac.experiments.paper.theory_stored import Measurement, RoundCheck
 from fediac.experiments.records import Record, make_record
 from fediac.experiments.run import Unwatched, Watcher
 from fediac.experiments.settings import RunSettings, StopSettings
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound
-
-__all__ = [
-    "Compared",
-    "Measurement",
-    "RankBin",
-    "RoundCheck",
-    "draw_theory",
-    "load_measurement",
-    "measure",
-    "save_measurement",
-]
 
 
 def measure(

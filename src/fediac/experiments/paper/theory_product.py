@@ -2,13 +2,18 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fediac.errors import RunError
-from fediac.experiments.paper.plan import Product, Scope
+from fediac.experiments.files import write_whole
+from fediac.experiments.paper.entrants import MAIN
+from fediac.experiments.paper.figures_tables import tabulate_theory
+from fediac.experiments.paper.plan import PlannedRun, Product, Scope
 from fediac.experiments.paper.products import Made
 from fediac.experiments.paper.scenarios import Scenario
+from fediac.experiments.paper.steps import check_same
 from fediac.experiments.paper.theory_figure import draw_theory
-from fediac.experiments.paper.theory_stored import load_measurement
+from fediac.experiments.paper.theory_stored import Measurement, load_measurement
 
 FOLDER = "theory"
 
@@ -19,38 +24,64 @@ def measurement_file(results: Path, scenario: str, seed: int) -> Path:
 
 
 def list_missing(scope: Scope, results: Path) -> list[tuple[Scenario, int]]:
-    """Return the scenarios and seeds that are not measured yet."""
-    return [
-        (scenario, seed)
-        for scenario in scope.scenarios(Product.FIG_THEORY)
-        for seed in scope.seeds
-        if not measurement_file(results, scenario.name, seed).exists()
-    ]
+    """Return the scenarios and seeds whose rounds are not all measured yet.
+
+    Raises:
+        RunError: What is stored had other settings, or a file is damaged.
+    """
+    wanted = set(scope.extent.theory_rounds)
+    missing = []
+    for scenario in scope.scenarios(Product.FIG_THEORY):
+        for seed in scope.seeds:
+            found = _load(scenario, seed, results)
+            rounds = {each.round_number for each in found.rounds} if found else set()
+            if not wanted <= rounds:
+                missing.append((scenario, seed))
+    return missing
+
+
+def plan_measurement(scenario: Scenario, seed: int) -> PlannedRun:
+    """Return the run whose rounds are measured."""
+    return PlannedRun(scenario, MAIN[0], seed, ())
 
 
 def make_theory(scope: Scope, results: Path) -> Made:
     """Draw what is measured, a picture for each scenario and seed.
 
     Raises:
-        RunError: Nothing is measured, or a file is damaged.
+        RunError: Nothing is measured, or with other settings, or a file is damaged.
         ConfigError: A picture cannot be drawn here.
     """
-    shown, numbers, files = [], [], []
+    shown: list[str] = []
+    numbers: list[dict[str, Any]] = []
+    files: list[Path] = []
     for scenario in scope.scenarios(Product.FIG_THEORY):
         for seed in scope.seeds:
-            path = measurement_file(results, scenario.name, seed)
-            if not path.exists():
+            measurement = _load(scenario, seed, results)
+            if measurement is None:
                 continue
-            measurement = load_measurement(path)
             ending = "" if seed == 1 else f"-seed{seed}"
             picture = results / f"{Product.FIG_THEORY}-{scenario.name}{ending}.svg"
             draw_theory(measurement, picture)
-            files.append(picture)
+            table = tabulate_theory(measurement)
+            title = f"{scenario.paper.title}, seed {seed}"
+            page = picture.with_suffix(".md")
+            write_whole(page, f"# {Product.FIG_THEORY}: {title}\n\n{table}")
+            files += [picture, page]
+            shown.append(f"{title}\n\n{table}")
             numbers.append(
                 {"scenario": scenario.name, "seed": seed, **asdict(measurement)}
             )
-            looked = ", ".join(str(each.round_number) for each in measurement.rounds)
-            shown.append(f"{picture}: rounds {looked} of {scenario.paper.title}")
     if not files:
         raise RunError(f"{results}: holds no measurement for {Product.FIG_THEORY}")
     return Made(tuple(shown), numbers, tuple(files))
+
+
+def _load(scenario: Scenario, seed: int, results: Path) -> Measurement | None:
+    """Return a measurement with the scenario's settings, None if there is none."""
+    path = measurement_file(results, scenario.name, seed)
+    if not path.exists():
+        return None
+    measurement = load_measurement(path)
+    check_same(measurement.settings, plan_measurement(scenario, seed), path)
+    return measurement

@@ -7,6 +7,7 @@ from typing import Any
 
 from fediac.core.powerlaw import PowerLaw
 from fediac.errors import ConfigError, RunError
+from fediac.experiments.files import write_whole
 from fediac.experiments.settings import RunSettings, parse_settings
 
 
@@ -102,10 +103,9 @@ class Measurement:
 
 
 def save_measurement(measurement: Measurement, path: Path) -> None:
-    """Write a measurement as JSON."""
+    """Write a measurement as JSON, all or nothing."""
     document = _without_none(asdict(measurement))
-    text = json.dumps(document, indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def load_measurement(path: Path) -> Measurement:

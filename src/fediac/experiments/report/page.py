@@ -289,7 +289,7 @@ def _words() -> str:
 
 
 def _footer(report: Report) -> str:
-    names = ", ".join(run.folder.resolve().name for run in report.runs)
+    names = ", ".join(run.label for run in report.runs)
     made = f"Made by fediac {report.version} from the rounds.jsonl of: {names}."
     return tag("footer", tag("p", text(made)))
 

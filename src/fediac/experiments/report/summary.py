@@ -132,9 +132,10 @@ def _nobody(runs: Sequence[Run], target: Target) -> list[str]:
     nearest = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
     sentences = [f"{who} {verb} {goal} accuracy."]
     if nearest.best is not None:
+        several = f"The nearest was {nearest.label} with"
         sentences.append(
-            f"The nearest was {nearest.label} with {_best(nearest)} in round "
-            f"{_best_round(nearest)}, after {_costs(nearest.best)}."
+            f"{'Its best was' if len(runs) == 1 else several} {_best(nearest)} in "
+            f"round {_best_round(nearest)}, after {_costs(nearest.best)}."
         )
     return sentences
 

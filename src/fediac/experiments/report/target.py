@@ -33,8 +33,13 @@ class Standing:
         return math.inf if self.reached is None else self.reached.mib[view]
 
 
-def parse_accuracy(text: str) -> float:
-    """Return an accuracy written like 0.63 or 63%."""
+def parse_accuracy(text: str, *, name: str = "target") -> float:
+    """Return an accuracy written like 0.63 or 63%.
+
+    Args:
+        text: What was written.
+        name: What to call it in an error.
+    """
     written = text.strip()
     share = _PERCENT.fullmatch(written)
     value = math.nan
@@ -44,7 +49,7 @@ def parse_accuracy(text: str) -> float:
         value = float(written)
     if not 0.0 < value <= 1.0:
         raise ValueError(
-            f"target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
+            f"{name} must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
             f"got {text!r}"
         )
     return value

@@ -44,7 +44,7 @@ def write_report(
     Args:
         paths: Folders of runs, or folders that hold them.
         output: The file; ``-`` is standard output, None is ``report.html`` or the like.
-        kind: The format; None: by the file's suffix, else HTML.
+        kind: The format; None: by the file's suffix, HTML if it has none.
         target: The accuracy to compare at, as a person writes it; None: the runs' own.
         as_json: Say so in a JSON document on standard output instead.
     """
@@ -52,7 +52,7 @@ def write_report(
         raise ValueError("--json says where the report is: give -o a file, not -")
     kind = kind or _kind_of(output)
     output = output or Path(f"report.{kind.value}")
-    asked = None if target is None else parse_accuracy(target)
+    asked = None if target is None else parse_accuracy(target, name="--target")
     runs, left_out = read_runs(paths)
     report = Report(runs, choose_target(runs, asked), left_out, own_version())
     content = _render(report, kind)
@@ -73,7 +73,12 @@ def write_report(
 
 def _kind_of(output: Path | None) -> Format:
     suffix = "" if output is None else output.suffix.lower().lstrip(".")
-    return Format(suffix) if suffix in list(Format) else Format.HTML
+    if suffix and suffix not in list(Format):
+        endings = " or ".join(f".{each}" for each in Format)
+        raise ConfigError(
+            f"{output}: a report must end in {endings}; or say which with --format"
+        )
+    return Format(suffix) if suffix else Format.HTML
 
 
 def _render(report: Report, kind: Format) -> str:

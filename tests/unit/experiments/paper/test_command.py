@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fediac.errors import ConfigError, DatasetError
+from fediac.errors import ConfigError, DatasetError, RunError
 from fediac.experiments.paper import running
 from fediac.experiments.paper.asking import make_request, parse_scope
 from fediac.experiments.paper.command import Request, paper_command
@@ -106,3 +106,24 @@ def test_tables_are_of_everything_stored_and_show_what_was_asked(
     assert [row["scenario"] for row in written] == ["cifar10-iid", "cifar100-iid"]
     assert "<svg" in (tmp_path / "report-cifar100-iid.html").read_text()
     assert not (tmp_path / "report-cifar10-iid.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("product", "entrant"),
+    [("table1", "libra"), ("sweeps", "fedavg"), ("fig-scale", "fediac-n30-a5")],
+)
+def test_a_stored_run_with_other_settings_is_not_shown_beside_others(
+    tmp_path: Path, product: str, entrant: str
+) -> None:
+    store(tmp_path, "cifar10-iid", "fediac")
+    folder = store(tmp_path, "cifar10-iid", entrant)
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("batch_size = 50", "batch_size = 64"))
+    request = ask(product, out=tmp_path, may_run=False)
+    with refuses(
+        f"{folder}: [train] of the stored run differs from that of scenario "
+        "cifar10-iid; move it away, or give another --out",
+        RunError,
+    ):
+        paper_command(request)
+    assert {path.name for path in tmp_path.iterdir()} == {"runs"}

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from fediac.errors import RunError
+from fediac.experiments.files import lock_folder
 from fediac.experiments.paper import running
 from fediac.experiments.paper.entrants import FEDAVG, Entrant
 from fediac.experiments.paper.plan import PlannedRun, Until
-from fediac.experiments.paper.running import run_plan
+from fediac.experiments.paper.running import measure_theory, run_plan
 from fediac.experiments.paper.scenarios import PaperSettings, Scenario
 from fediac.experiments.paper.steps import Manner, Step, find_task, folder_of
 from fediac.experiments.paper.stored import read_one, read_stored
+from fediac.experiments.paper.theory_product import measurement_file
+from fediac.experiments.paper.theory_stored import load_measurement
 from fediac.experiments.records import CHECKPOINT
 from fediac.experiments.run import MODEL, Unwatched, run_experiment
 from fediac.experiments.settings import RunSettings
@@ -138,6 +141,84 @@ def test_the_old_run_stays_until_the_new_one_is_done(
     assert not again.exists()
 
 
+def replaced(run: PlannedRun, results: Path) -> None:
+    """Check that four rounds stand where two were, and nothing beside them."""
+    folder = folder_of(run, results)
+    assert len(read_lines(folder)) == 4
+    assert [path.name for path in folder.parent.iterdir()] == ["seed1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("seed1", "seed1.again"), ("seed1.old", "seed1.again"), ("seed1.old", "seed1")],
+)
+def test_a_run_that_was_being_replaced_when_it_was_killed_is_not_run_again(
+    scenario: Scenario, results: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    run_to(results, plan_run(scenario, TWO))
+    folder.rename(folder.with_name(old))
+    run_to(tmp_path / "elsewhere", run)
+    folder_of(run, tmp_path / "elsewhere").rename(folder.with_name(new))
+    assert run_to(results, run) == ["is stored"]
+    replaced(run, results)
+
+
+def test_the_old_run_comes_back_if_the_new_one_is_gone(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, run)
+    folder = folder_of(run, results)
+    folder.rename(folder.with_name("seed1.old"))
+    assert run_to(results, run) == ["is stored"]
+    assert [path.name for path in folder.parent.iterdir()] == ["seed1"]
+
+
+def test_a_run_is_not_written_by_two_processes(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    busy = (
+        f"digits fediac seed 1: {folder}: another process is writing to it; wait until "
+        "it is done"
+    )
+    with lock_folder(folder):  # as one that has no round yet
+        assert run_plan([run], make_manner(results)[0]) == [busy]
+    assert folder.exists()
+    run_to(results, plan_run(scenario, TWO))
+    before = read_lines(folder)
+    with lock_folder(folder):  # as one that has no checkpoint yet
+        assert run_plan([run], make_manner(results)[0]) == [busy]
+    assert read_lines(folder) == before
+    assert run_to(results, run) == ["runs again"]
+    replaced(run, results)
+
+
+def test_models_that_were_kept_stay_when_nothing_is_run(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, run, keeps_models=True)
+    assert run_to(results, run) == ["is stored"]
+    assert {CHECKPOINT, MODEL} < files(run, results)
+
+
+def test_nobody_runs_to_a_target_that_is_not_fixed(
+    scenario: Scenario, results: Path
+) -> None:
+    paper = PaperSettings(
+        title="Tiny", dim=475, rounds=4, below_fedavg=0.02, fedavg_rounds=2
+    )
+    run = plan_run(replace(scenario, paper=paper), Until(rounds=4, is_to_target=True))
+    assert run_plan([run], make_manner(results)[0]) == [
+        "digits fediac seed 1: the target is not known before fedavg has had 2 rounds"
+    ]
+    assert not folder_of(run, results).exists()
+
+
 def test_an_interrupted_run_goes_on(scenario: Scenario, results: Path) -> None:
     run = plan_run(scenario, FOUR)
     manner, _ = make_manner(results)
@@ -204,7 +285,7 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     manner, lines = make_manner(results)
     with refuses(
         f"{folder_of(run, results)}: [train] of the stored run differs from that of "
-        "scenario digits; move the folder away, or give another --out",
+        "scenario digits; move it away, or give another --out",
         RunError,
     ):
         run_plan([new, plan_run(other, TWO)], manner)
@@ -234,6 +315,28 @@ def test_a_run_that_fails_does_not_stop_the_others(
     )
     assert lines[1] == f"[1/2] digits libra seed 1 failed: {failure[21:]}"
     assert [run.entrant for run in read_stored(results)] == ["fediac"]
+
+
+def test_a_measurement_that_fails_does_not_stop_the_others(
+    scenario: Scenario, results: Path
+) -> None:
+    tuned = replace(scenario, settings=replace(scenario.settings, tuning="server"))
+    manner, lines = make_manner(results)
+    reason = (
+        "tuning must be local or none to check the theory, got server: its first round "
+        "has no votes"
+    )
+    assert measure_theory([(tuned, 3), (scenario, 4)], [1], manner) == [
+        f"digits theory seed 3: {reason}"
+    ]
+    assert lines == [
+        "digits theory seed 3 runs to round 1",
+        f"digits theory seed 3 failed: {reason}",
+        "digits theory seed 4 runs to round 1",
+        "digits theory seed 4 is done",
+    ]
+    stored = load_measurement(measurement_file(results, "digits", 4))
+    assert stored.settings.seed == 4
 
 
 def test_the_device_is_the_one_asked_for(scenario: Scenario, results: Path) -> None:

@@ -29,7 +29,8 @@ def test_the_papers_scenarios_have_the_papers_settings(name: str) -> None:
     assert settings.network.memory == "unbounded"
     assert settings.fediac.votes == "5%"
     assert settings.fediac.threshold == (4 if "noniid" in name else 3)
-    assert settings.switchml.bits == 12
+    # The stand-in has its own best; see the sweep in its results.
+    assert settings.switchml.bits == (8 if name == "unipen62" else 12)
     assert settings.libra.sent == "1%"
     assert settings.omnireduce.sent == "5%"
     assert settings.stop.n_rounds == 20

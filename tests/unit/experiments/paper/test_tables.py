@@ -19,13 +19,16 @@ from tests.unit.experiments.paper.tiny_scenario import make_run
 UP = (0.3, 0.5, 0.64, 0.7)
 """Reaches cifar10-iid's 63 % in round 3."""
 
+MISSED = [0.5] * 100
+"""Has not reached it when its scenario gives up."""
+
 
 def compared() -> list[StoredRun]:
     return [
         make_run(UP, entrant="fediac", round_mib=100.0),
         make_run((0.2, *UP), entrant="fediac-bound", round_mib=90.0),
         make_run(UP[1:], entrant="switchml", round_mib=500.0),
-        make_run(UP[:2], entrant="omnireduce", round_mib=10.0),
+        make_run(MISSED, entrant="omnireduce", round_mib=1.0),
         make_run((0.9,), entrant="switchml-bits8", round_mib=1.0),
     ]
 
@@ -57,13 +60,21 @@ def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:
         "seed": 1,
         "target": 0.63,
         "reached": True,
+        "gave_up": False,
         "rounds": 3,
         "payload_mib": 300.0,
         "time_s": 33.0,
+        "spent_mib": 300.0,
     }
-    missed = {key: rows[3][key] for key in ("reached", "rounds", "payload_mib")}
-    assert missed == {"reached": False, "rounds": 2, "payload_mib": None}
-    assert rows[3]["time_s"] is None
+    assert rows[3] == rows[0] | {
+        "algorithm": "omnireduce",
+        "reached": False,
+        "gave_up": True,
+        "rounds": 100,
+        "payload_mib": None,
+        "time_s": None,
+        "spent_mib": 100.0,
+    }
 
 
 def test_fediac_saves_against_the_best_baseline_that_got_there() -> None:
@@ -85,10 +96,35 @@ def test_a_baseline_that_missed_with_one_seed_is_not_the_best() -> None:
     runs = [
         make_run(UP),
         make_run(UP, entrant="libra", round_mib=200.0),
-        make_run(UP[:2], entrant="libra", round_mib=200.0, seed=2),
+        make_run(MISSED, entrant="libra", round_mib=200.0, seed=2),
         make_run(UP, entrant="switchml", round_mib=400.0),
     ]
     assert savings(runs)["fediac"] == 1.0 - 100.0 / 400.0
+
+
+def test_a_saving_is_over_the_seeds_that_both_have() -> None:
+    runs = [
+        make_run(UP, round_mib=100.0),
+        make_run(UP, round_mib=900.0, seed=2),
+        make_run(UP, entrant="libra", round_mib=200.0),
+    ]
+    assert savings(runs)["fediac"] == 1.0 - 100.0 / 200.0
+    assert savings(runs[1:])["fediac"] is None
+
+
+@pytest.mark.parametrize(("round_mib", "saving"), [(149.0, None), (151.0, 0.0)])
+def test_nothing_is_saved_while_a_cheaper_baseline_may_get_there(
+    round_mib: float, saving: float | None
+) -> None:
+    runs = [
+        make_run(UP, round_mib=100.0),
+        make_run(UP, entrant="switchml", round_mib=100.0),
+        make_run(UP[:2], entrant="libra", round_mib=round_mib),
+    ]
+    assert savings(runs)["fediac"] == saving
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    cells = [line.replace("│", " ").split() for line in show(block).splitlines()]
+    assert ["libra", "not", "yet", "in", "2", "—", "—", "—"] in cells
 
 
 def test_several_seeds_have_a_mean_and_a_range() -> None:
@@ -96,14 +132,14 @@ def test_several_seeds_have_a_mean_and_a_range() -> None:
         make_run(UP, round_mib=100.0, seed=1),
         make_run(UP[1:], round_mib=100.0, seed=2),
         make_run(UP, entrant="switchml", round_mib=500.0, seed=1),
-        make_run(UP[:2], entrant="switchml", round_mib=500.0, seed=2),
+        make_run(MISSED, entrant="switchml", round_mib=500.0, seed=2),
     ]
     (block,) = make_blocks(list_rows(runs, "fast"))
     text = show(block, width=120)
-    assert "2 (2 to 3)" in text
+    assert "2.5 (2 to 3)" in text
     assert "250.0 (200.0 to 300.0)" in text
     assert "25.0 s (20.0 s to 30.0 s)" in text
-    assert "1 of 2 not in 2 (2 to 3)" in text
+    assert "1 of 2 not in 100 " in text
 
 
 def test_numbers_that_are_all_the_same_have_no_range() -> None:
@@ -118,7 +154,7 @@ def test_a_table_fits_a_terminal_and_stands_beside_the_paper() -> None:
     assert text.startswith("CIFAR-10, IID: 63 %, fast switch\n")
     cells = [line.replace("│", " ").split() for line in text.splitlines()]
     assert ["fediac", "3", "300.0", "30.0", "s", "70.0", "%"] in cells
-    assert ["omnireduce", "not", "in", "2", "—", "—", "—"] in cells
+    assert ["omnireduce", "not", "in", "100", "—", "—", "—"] in cells
     paper = (
         "In the paper, CIFAR-10_IID to 63 %: FediAC 1,732 MB, SwitchML 5,756 MB "
         "(69.91 % less)"
@@ -156,6 +192,16 @@ def test_fedavg_of_the_same_seed_fixes_the_target_of_digits(
     else:
         assert {row.target for row in rows} == {target}
         assert [row.rounds for row in rows] == [2, 2]
+
+
+def test_targets_of_all_seeds_have_a_mean() -> None:
+    runs = [
+        make_run([best] * 3, scenario="digits", entrant="fedavg", seed=seed)
+        for seed, best in enumerate((0.8, 0.8, 0.86), start=1)
+    ]
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    text = show(block, width=120)
+    assert text.startswith("Digits by writer: 80 % (78 % to 84 %), fast switch\n")
 
 
 def test_a_stand_in_names_the_row_that_it_stands_beside() -> None:

@@ -11,10 +11,10 @@ from fediac.core.rng import Stream
 from fediac.core.types import Array
 from fediac.errors import ConfigError, RunError
 from fediac.experiments.building import build_experiment
-from fediac.experiments.paper.theory_check import (
+from fediac.experiments.paper.theory_check import measure
+from fediac.experiments.paper.theory_stored import (
     Measurement,
     load_measurement,
-    measure,
     save_measurement,
 )
 from fediac.experiments.records import Record

@@ -3,7 +3,9 @@ from pathlib import Path
 import pytest
 
 from fediac.errors import ConfigError
-from fediac.experiments.paper.theory_check import Measurement, draw_theory, measure
+from fediac.experiments.paper.theory_check import measure
+from fediac.experiments.paper.theory_figure import draw_theory
+from fediac.experiments.paper.theory_stored import Measurement
 from tests.tiny import make_settings
 from tests.unit.experiments.paper.test_figures import note_of, read_words
 

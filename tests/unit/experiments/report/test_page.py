@@ -153,6 +153,13 @@ def test_bytes_by_phase_add_up_to_the_runs_total(page: str, comparison: Path) ->
             assert f'{row}<td class="n">{total:,}</td>' in page
 
 
+def test_the_last_line_tells_runs_in_folders_of_one_name_apart(tmp_path: Path) -> None:
+    for name in ("fediac", "libra"):
+        write_run(tmp_path / name / "seed1", name)
+    page = make_page(tmp_path / "fediac" / "seed1", tmp_path / "libra" / "seed1")
+    assert " from the rounds.jsonl of: fediac, libra.</p></footer>" in page
+
+
 def test_same_runs_give_the_same_bytes(page: str, comparison: Path) -> None:
     assert make_page(comparison) == page
 

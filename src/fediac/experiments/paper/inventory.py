@@ -1,0 +1,69 @@
+"""What is stored: every run, what it cost, and the commit and machine it came from."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
+from fediac.experiments.records import CONFIG
+
+FILE = "runs.md"
+
+_CLOCKS = ("train_s", "compress_s", "simulate_s", "evaluate_s")
+
+_COLUMNS = (
+    *("scenario", "entrant", "seed", "rounds", "accuracy", "best", "payload MiB"),
+    *("real s", "machine", "commit"),
+)
+
+
+def list_stored(results: Path) -> list[dict[str, Any]]:
+    """Return a row for each stored run, in their order."""
+    return [_row(run, results) for run in read_stored(results)]
+
+
+def _row(run: StoredRun, results: Path) -> dict[str, Any]:
+    folder = run_folder(results, run.scenario, run.entrant, run.seed)
+    config = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    versions = config.get("versions", {})
+    return {
+        "scenario": run.scenario,
+        "entrant": run.entrant,
+        "seed": run.seed,
+        "rounds": run.last["round"],
+        "accuracy": run.last["accuracy"],
+        "best": max(record["accuracy"] for record in run.records),
+        "payload MiB": run.last["payload_mib"],
+        "real s": sum(record[name] for record in run.records for name in _CLOCKS),
+        "machine": versions.get("machine", ""),
+        "commit": versions.get("commit", ""),
+    }
+
+
+def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as Markdown, with what all of them cost."""
+    total = sum(row["real s"] for row in rows)
+    n_rounds = sum(row["rounds"] for row in rows)
+    lines = [
+        "# Stored runs",
+        "",
+        f"{len(rows)} runs, {n_rounds:,} rounds, {total:,.0f} s of training, "
+        "compression, simulated clock and tests. Each run's folder has its settings "
+        "(config.toml) and a line a round (rounds.jsonl).",
+        "",
+        f"| {' | '.join(_COLUMNS)} |",
+        f"| {' | '.join('---' for _ in _COLUMNS)} |",
+    ]
+    return "\n".join([*lines, *(_render(row) for row in rows)]) + "\n"
+
+
+def _render(row: dict[str, Any]) -> str:
+    shown = row | {
+        "accuracy": f"{100 * row['accuracy']:.2f} %",
+        "best": f"{100 * row['best']:.2f} %",
+        "payload MiB": f"{row['payload MiB']:,.1f}",
+        "real s": f"{row['real s']:,.0f}",
+        "commit": row["commit"][:10],
+    }
+    return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"

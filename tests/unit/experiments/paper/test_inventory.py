@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import tomli_w
+
+from fediac.experiments.paper.inventory import list_stored, render_inventory
+from fediac.experiments.paper.stored import read_stored, run_folder
+from tests.unit.experiments.paper.test_stored import store
+
+
+def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
+    for entrant in ("fediac", "libra"):
+        store(tmp_path, "digits", entrant, 1)
+    folder = run_folder(tmp_path, "digits", "libra", 1)
+    with (folder / "config.toml").open("a") as file:
+        file.write(
+            tomli_w.dumps({"versions": {"machine": "Abacus", "commit": "0" * 40}})
+        )
+    rows = list_stored(tmp_path)
+    runs = read_stored(tmp_path)
+    assert [row["entrant"] for row in rows] == ["fediac", "libra"]
+    for row, run in zip(rows, runs, strict=True):
+        assert row["rounds"] == len(run.records)
+        clocks = ("train_s", "compress_s", "simulate_s", "evaluate_s")
+        spent = sum(each[name] for each in run.records for name in clocks)
+        assert row["real s"] == spent > 0
+        assert row["best"] == max(each["accuracy"] for each in run.records)
+    assert (rows[0]["machine"], rows[1]["machine"]) == ("", "Abacus")
+    text = render_inventory(rows)
+    n_rounds = sum(len(run.records) for run in runs)
+    assert f"2 runs, {n_rounds} rounds" in text
+    assert text.rstrip().endswith("| Abacus | 0000000000 |")

@@ -36,8 +36,9 @@ def describe_versions(device: str) -> dict[str, str]:
 def find_commit(source: Path) -> str | None:
     """Return the commit of the code: ``$FEDIAC_COMMIT``, or that of a source tree.
 
-    An installed package is in no source tree, and a folder around it that happens to
-    be one of somebody's own repositories is not asked.
+    Where tracked files differ from the commit, it ends in ``-dirty``. An installed
+    package is in no source tree, and a folder around it that happens to be one of
+    somebody's own repositories is not asked.
     """
     given = os.environ.get(COMMIT_VARIABLE)
     if given:
@@ -46,7 +47,7 @@ def find_commit(source: Path) -> str | None:
         return None
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
             cwd=source,
             capture_output=True,
             text=True,

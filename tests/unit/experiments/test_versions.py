@@ -11,20 +11,14 @@ from fediac.experiments.versions import describe_versions, find_commit, name_mac
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A source tree with one commit."""
+    """A source tree with one commit of one file."""
+    (tmp_path / "code.py").write_text("1")
+    identity = ("user.name=a", "user.email=a@b", "commit.gpgsign=false")
+    options = [part for each in identity for part in ("-c", each)]
     for command in (
         ["init", "--quiet"],
-        [
-            *(
-                "-c",
-                "user.name=a",
-                "-c",
-                "user.email=a@b",
-                "-c",
-                "commit.gpgsign=false",
-            ),
-            *("commit", "--quiet", "--allow-empty", "--message", "first"),
-        ],
+        ["add", "code.py"],
+        [*options, "commit", "--quiet", "--message", "first"],
     ):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     return tmp_path
@@ -38,6 +32,10 @@ def test_the_commit_is_that_of_the_source_tree(
     assert commit is not None
     assert len(commit) == 40
     assert set(commit) <= set("0123456789abcdef")
+    (tree / "results.md").write_text("not a part of the code")
+    assert find_commit(tree) == commit
+    (tree / "code.py").write_text("2")
+    assert find_commit(tree) == f"{commit}-dirty"
 
 
 def test_the_commit_can_be_told(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,12 @@ def _render(row: dict[str, Any]) -> str:
         "best": f"{100 * row['best']:.2f} %",
         "payload MiB": f"{row['payload MiB']:,.1f}",
         "real s": f"{row['real s']:,.0f}",
-        "commit": row["commit"][:10],
+        "commit": _short(row["commit"]),
     }
     return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"
+
+
+def _short(commit: str) -> str:
+    """Return the first digits of a commit, and whether it was changed."""
+    digits, dash, change = commit.partition("-")
+    return digits[:10] + dash + change

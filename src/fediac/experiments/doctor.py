@@ -83,6 +83,9 @@ _LOOKS: tuple[Callable[[], Finding], ...] = (
     _native,
     _torch,
     _cuda,
+    _package(
+        "triton", "faster rounds on the GPU; comes with PyTorch's CUDA builds on Linux"
+    ),
     _package("matplotlib", "pictures: --plot (pip install 'fediac[plot]')"),
     _package(
         "tensorboard", "TensorBoard logs of runs (pip install 'fediac[tensorboard]')"

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -12,6 +13,8 @@ from fediac.experiments.versions import describe_versions, find_commit, name_mac
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A source tree with one commit of one file."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
     (tmp_path / "code.py").write_text("1")
     identity = ("user.name=a", "user.email=a@b", "commit.gpgsign=false")
     options = [part for each in identity for part in ("-c", each)]

@@ -24,6 +24,7 @@ def test_everything_there_is_is_looked_for() -> None:
         "native kernels",
         "torch",
         "CUDA",
+        "triton",
         "matplotlib",
         "tensorboard",
         "chromium",

@@ -1,0 +1,78 @@
+"""What is committed under results/ is what its runs say."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fediac.experiments.paper import sweeps, tables
+from fediac.experiments.paper.inventory import list_stored, render_inventory
+from fediac.experiments.paper.stored import StoredRun, read_stored
+from fediac.experiments.report.reading import read_runs
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[StoredRun]:
+    return read_stored(RESULTS)
+
+
+@pytest.mark.parametrize(("name", "switch"), [("table1", "fast"), ("table2", "slow")])
+def test_tables_come_from_the_runs(
+    runs: list[StoredRun], name: str, switch: str
+) -> None:
+    rows = tables.list_rows(runs, switch)
+    assert rows
+    page = tables.render_markdown(tables.make_blocks(rows), switch)
+    assert (RESULTS / f"{name}.md").read_text() == page
+    stored = json.loads((RESULTS / f"{name}.json").read_text())
+    assert stored == tables.as_documents(rows)
+
+
+def test_the_sweep_comes_from_the_runs(runs: list[StoredRun]) -> None:
+    found = sweeps.list_candidates(runs)
+    assert found
+    assert (RESULTS / "sweeps.md").read_text() == sweeps.render_markdown(found)
+    stored = json.loads((RESULTS / "sweeps.json").read_text())
+    assert stored == sweeps.as_documents(found)
+
+
+@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "digits"])
+def test_every_run_is_listed(folder: Path) -> None:
+    rows = list_stored(folder)
+    assert rows
+    assert (folder / "runs.md").read_text() == render_inventory(rows)
+    assert all(row["machine"] and row["commit"] for row in rows)
+
+
+def test_stored_runs_can_be_reported(runs: list[StoredRun]) -> None:
+    folders = sorted(path.parent for path in RESULTS.glob("runs/*/*/*/rounds.jsonl"))
+    found, _ = read_runs(folders)
+    assert len(found) == len(runs)
+
+
+def test_the_readme_has_the_numbers_of_the_table() -> None:
+    names = {
+        "FediAC, the paper's width": "fediac-bound",
+        "FediAC, width tuned by the clients": "fediac",
+        "libra": "libra",
+        "SwitchML": "switchml",
+        "FedAvg": "fedavg",
+        "OmniReduce": "omnireduce",
+    }
+    stored = json.loads((RESULTS / "table1.json").read_text())
+    found = {(row["scenario"], row["algorithm"]): row for row in stored}
+    text = (ROOT / "README.md").read_text()
+    for label, name in names.items():
+        line = re.search(rf"^\| {re.escape(label)} \| (.+) \| (.+) \|$", text, re.M)
+        assert line is not None, label
+        for cell, scenario in zip(
+            line.groups(), ("cifar10-iid", "cifar10-noniid"), strict=True
+        ):
+            row = found[scenario, name]
+            mib, rounds = re.findall(r"[\d,]+", cell)
+            assert int(mib.replace(",", "")) == round(row["payload_mib"])
+            assert int(rounds) == row["rounds"]

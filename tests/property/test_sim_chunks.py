@@ -31,7 +31,8 @@ from fediac.sim.draws import Draws
 from fediac.sim.groups import list_steps
 from fediac.sim.queues import Queue
 from tests.planes import require_native
-from tests.reference.queueing import PS, Simulation
+from tests.reference.draws import PS
+from tests.reference.queueing import Simulation
 from tests.unit.sim.rounds import block_sum, contents, exchange, ledger
 
 SERVICES = (

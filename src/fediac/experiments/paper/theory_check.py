@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from fediac.compressors import Compressor, FediAC
 from fediac.errors import ConfigError
-from fediac.experiments.building import Experiment, build_experiment
+from fediac.experiments.building import Experiment, build_experiment, choose_device
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.paper.theory_rounds import check_round
 from fediac.experiments.paper.theory_stored import Measurement, RoundCheck
 from fediac.experiments.records import Record, make_record
 from fediac.experiments.run import Unwatched, Watcher
 from fediac.experiments.settings import RunSettings, StopSettings
+from fediac.experiments.versions import describe_versions
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound
 
@@ -51,6 +52,7 @@ def measure(
         n_votes=compressor.n_votes,
         threshold=compressor.threshold,
         rounds=tuple(checks),
+        versions=describe_versions(choose_device(settings.train.device)),
     )
 
 

@@ -1,7 +1,7 @@
 """Theory against measurement as it is kept: plain numbers, in one JSON file."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,7 @@ class Measurement:
         dim: Entries in an update.
         n_votes: Votes of one client.
         threshold: Votes an entry needs.
+        versions: What measured it, as in a run's ``config.toml``.
     """
 
     settings: RunSettings
@@ -100,6 +101,7 @@ class Measurement:
     n_votes: int
     threshold: int
     rounds: tuple[RoundCheck, ...]
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 def save_measurement(measurement: Measurement, path: Path) -> None:

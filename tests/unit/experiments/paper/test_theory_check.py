@@ -24,6 +24,7 @@ from fediac.experiments.settings import (
     RunSettings,
     TrainSettings,
 )
+from fediac.experiments.versions import name_machine
 from tests.tiny import make_settings, read_lines
 
 
@@ -203,6 +204,7 @@ def test_a_measurement_survives_its_file(tmp_path: Path) -> None:
     path = tmp_path / "theory.json"
     save_measurement(found, path)
     assert load_measurement(path) == found
+    assert found.versions["machine"] == name_machine("cpu")
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Skipped by name on machines without CUDA; CI has none.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -43,3 +44,22 @@ def test_bits_do_not_depend_on_the_number_of_streams(
     first, second = outcome(tmp_path / "alone"), outcome(tmp_path / "together")
     assert first["model"] == second["model"]
     assert first["lines"] == second["lines"]
+
+
+def test_linear_layers_of_replicas_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Their sums are split over a workspace, which each replica must have alone."""
+    tables: dict[str, Any] = {
+        "data": {"name": "digits"},
+        "model": {"name": "femnist-cnn"},  # its first linear layer sums 3,136 products
+        "clients": {"number": 8},
+    }
+    runs: list[dict[str, Any]] = []
+    for n_at_once in (8, 8, 1):
+        train = {"local_steps": 20, "batch_size": 50, "at_once": n_at_once}
+        tables["train"] = {"device": "cuda", **train}
+        settings = settings_of(tmp_path, "fedavg", **tables)
+        folder = tmp_path / f"run {len(runs)}"
+        run_experiment(settings, folder, resumes=False)
+        runs.append(outcome(folder))
+    assert runs[0]["lines"] == runs[1]["lines"] == runs[2]["lines"]
+    assert runs[0]["model"] == runs[1]["model"] == runs[2]["model"]

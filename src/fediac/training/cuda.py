@@ -102,7 +102,9 @@ class _Replica:
                 self._step.zero_()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Graphs recorded on one stream share its cuBLAS workspace; replayed side by
+        # side, as replicas are, they would write over each other's sums.
+        with torch.cuda.graph(graph, stream=self.stream):
             self._run_step()
         return graph
 

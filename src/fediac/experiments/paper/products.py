@@ -98,6 +98,9 @@ def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made
     )
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
+    if not asked:  # nothing to choose from yet, but what was just run is shown
+        known = sweeps.list_candidates(runs, alone=True)
+        asked = [each for each in known if each.scenario in names]
     _check_some(asked, Product.SWEEPS, results)
     shown = tuple(sweeps.render_tables(asked))
     return Made(shown, sweeps.as_documents(asked), files)

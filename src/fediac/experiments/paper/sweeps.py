@@ -43,13 +43,22 @@ class Candidate:
         return all(row.reached for row in self.rows)
 
 
-def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
-    """Return what is known about every setting that was tried."""
+def list_candidates(
+    runs: Sequence[StoredRun], *, alone: bool = False
+) -> list[Candidate]:
+    """Return what is known about every setting that was tried.
+
+    Args:
+        runs: All that are stored.
+        alone: Also settings that are the only ones of their family so far.
+    """
     found = []
     for scenario in (find_scenario(name) for name in NAMES):
         inside = [run for run in runs if run.scenario == scenario.name]
         for family in CANDIDATES:
-            found += _family(scenario, family, inside)
+            candidates = _family(scenario, family, inside)
+            if len(candidates) > 1 or alone:
+                found += candidates
     return found
 
 
@@ -65,7 +74,7 @@ def _family(
                 Candidate(scenario.name, family, known.name, entrant.setting, rows)
             )
     if len(candidates) < 2:  # one alone was not chosen from anything
-        return []
+        return candidates
     best = _find_best(candidates)
     return [replace(each, is_best=each is best) for each in candidates]
 

@@ -58,6 +58,13 @@ def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
     assert documents[3]["payload_mib"] == [None]
 
 
+def test_a_setting_alone_is_shown_on_request_but_never_the_best() -> None:
+    runs = [make_run(UP, entrant="fediac-a2")]
+    assert list_candidates(runs) == []
+    (alone,) = list_candidates(runs, alone=True)
+    assert (alone.entrant, alone.is_best) == ("fediac-a2", False)
+
+
 def test_a_setting_that_misses_with_one_seed_is_not_the_best() -> None:
     runs = [
         make_run(UP, entrant="libra", round_mib=100.0),

@@ -63,16 +63,18 @@ def test_the_readme_has_the_numbers_of_the_table() -> None:
         "FedAvg": "fedavg",
         "OmniReduce": "omnireduce",
     }
+    columns = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
     stored = json.loads((RESULTS / "table1.json").read_text())
     found = {(row["scenario"], row["algorithm"]): row for row in stored}
     text = (ROOT / "README.md").read_text()
     for label, name in names.items():
-        line = re.search(rf"^\| {re.escape(label)} \| (.+) \| (.+) \|$", text, re.M)
+        line = re.search(rf"^\| {re.escape(label)} \| (.+) \|$", text, re.M)
         assert line is not None, label
-        for cell, scenario in zip(
-            line.groups(), ("cifar10-iid", "cifar10-noniid"), strict=True
-        ):
-            row = found[scenario, name]
+        for cell, scenario in zip(line[1].split(" | "), columns, strict=True):
+            row = found.get((scenario, name))
+            if row is None:
+                assert cell == "not run"
+                continue
             mib, rounds = re.findall(r"[\d,]+", cell)
             assert int(mib.replace(",", "")) == round(row["payload_mib"])
             assert int(rounds) == row["rounds"]

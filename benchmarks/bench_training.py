@@ -27,7 +27,6 @@ from fediac.experiments.building import build_experiment
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
-from fediac.training.cpu import normalize
 from fediac.training.datasets import load_dataset
 from fediac.training.local import (
     Engine,
@@ -35,6 +34,7 @@ from fediac.training.local import (
     LocalResult,
     LocalSettings,
     draw_batches,
+    normalize,
 )
 from fediac.training.models import build_model
 from fediac.training.partition import make_partition

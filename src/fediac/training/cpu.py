@@ -17,10 +17,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.core.rng import Stream
-from fediac.training.datasets import Dataset, Examples
+from fediac.training.datasets import Dataset
 from fediac.training.flat import FlatModel, flatten_model
 from fediac.training.layers import use_kernels
-from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
+from fediac.training.local import (
+    Evaluation,
+    LocalResult,
+    LocalSettings,
+    draw_batches,
+    normalize,
+)
 from fediac.training.trial import try_model
 
 EVALUATION_BATCH = 250
@@ -35,23 +41,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
-    """Return inputs, images as float32 with channels last, and labels.
-
-    Bytes are pixels and get normalized; other numbers are used as they are.
-    """
-    labels = torch.from_numpy(examples.labels)
-    pixels = torch.from_numpy(examples.images)
-    if pixels.dtype != torch.uint8:
-        return pixels, labels
-    pixels = pixels.to(torch.float32)
-    mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
-    std = torch.tensor(dataset.std).view(1, -1, 1, 1)
-    pixels = (pixels / 255.0 - mean) / std
-    images = pixels.contiguous(memory_format=torch.channels_last)
-    return images, labels
 
 
 class CpuEngine:
@@ -150,6 +139,7 @@ class CpuEngine:
         replica = self._replica()
         replica.parameters.copy_(self.model.parameters)
         replica.statistics.copy_(statistics)
+        replica.reset_counters(self.model)
         mine = self._clients[client]
         batches = draw_batches(len(mine), self._settings, stream)
         replica.module.train()

@@ -8,6 +8,7 @@ streams. Nothing leaves the device.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +20,30 @@ from torch.nn import functional
 from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat import FlatModel, flatten_model
-from fediac.training.local import Evaluation, LocalResult, LocalSettings, draw_batches
-from fediac.training.trial import refuse_random_layers
+from fediac.training.local import (
+    Evaluation,
+    LocalResult,
+    LocalSettings,
+    draw_batches,
+    normalize,
+)
+from fediac.training.trial import check_for_cuda
 
 EVALUATION_BATCH = 1000
 _N_WARMUP_STEPS = 3
+
+
+def _narrow() -> torch.autocast:
+    """Let layers work in bfloat16 where they may.
+
+    Casts of weights are not kept: a recorded step must repeat them, whoever calls.
+    """
+    return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
+
+
+def _repeating() -> AbstractContextManager[None]:
+    """Let cuDNN take only kernels that repeat, and not the fastest in a trial."""
+    return torch.backends.cudnn.flags(enabled=True, deterministic=True, benchmark=False)
 
 
 class _Data:
@@ -56,10 +76,19 @@ class _Replica:
     """
 
     def __init__(
-        self, model: FlatModel, data: _Data, batch_size: int, max_examples: int
+        self,
+        model: FlatModel,
+        data: _Data,
+        batch_size: int,
+        max_examples: int,
+        aside: torch.cuda.Stream,
     ) -> None:
         self.model = model
         _forget_batch_counts(model.module)
+        buffers = list(model.module.buffers())
+        self._counters = [
+            (each, each.clone()) for each in buffers if not each.is_floating_point()
+        ]
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch has none
         device = model.parameters.device
         self._data = data
@@ -71,13 +100,13 @@ class _Replica:
         self._optimizer = torch.optim.SGD(
             model.module.parameters(), lr=self._rate, fused=True
         )
-        self._graph = self._capture()
+        self._graph = self._capture(aside)
 
     def _run_step(self) -> None:
         first = self._step * len(self._places)
         indices = self._order.index_select(0, first + self._places)
         images, labels = self._data.pick(indices)
-        with torch.autocast("cuda", torch.bfloat16):
+        with _narrow():
             loss = functional.cross_entropy(self.model.module(images), labels)
         # Without a gradient to add to, backward hands over its own: no copies.
         self._optimizer.zero_grad(set_to_none=True)
@@ -86,24 +115,24 @@ class _Replica:
         self._step.add_(1)
         self._loss.add_(loss.detach())
 
-    def _capture(self) -> torch.cuda.CUDAGraph:
+    def _capture(self, aside: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         """Record one step. Its kernels are chosen here, and only ones that repeat."""
-        with torch.backends.cudnn.flags(
-            enabled=True, deterministic=True, benchmark=False
-        ):
-            return self._record()
+        with _repeating():
+            return self._record(aside)
 
-    def _record(self) -> torch.cuda.CUDAGraph:
+    def _record(self, aside: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         self.model.module.train()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
             for _ in range(_N_WARMUP_STEPS):
                 self._run_step()
                 self._step.zero_()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        # Graphs recorded on one stream share its cuBLAS workspace; replayed side by
-        # side, as replicas are, they would write over each other's sums.
+        # PyTorch has one cuBLAS workspace a stream. Graphs recorded on one stream share
+        # it, and replayed side by side, as replicas are, they would write over each
+        # other's sums. So each has a stream of its own, on which nothing ran before:
+        # its workspace then is the graph's own memory.
         with torch.cuda.graph(graph, stream=self.stream):
             self._run_step()
         return graph
@@ -115,6 +144,8 @@ class _Replica:
         with torch.cuda.stream(self.stream):
             self.model.parameters.copy_(start.parameters)
             self.model.statistics.copy_(start.statistics)
+            for counter, first in self._counters:
+                counter.copy_(first)
             self._order[: len(examples)].copy_(examples)
             self._step.zero_()
             self._loss.zero_()
@@ -211,8 +242,10 @@ class CudaEngine:
         data = _Data(dataset.train, dataset, device)
         self._test = _Data(dataset.test, dataset, device)
         module = build()
-        refuse_random_layers(module)
+        two = Examples(dataset.train.images[:2], dataset.train.labels[:2])
+        check_for_cuda(module, normalize(two, dataset)[0], dataset.n_classes)
         self.model = flatten_model(module, device=device)
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch has none
         largest = max(settings.n_steps(len(each)) for each in clients)
         self._replicas = [
             _Replica(
@@ -220,13 +253,15 @@ class CudaEngine:
                 data,
                 settings.batch_size,
                 largest * settings.batch_size,
+                aside,
             )
             for _ in range(_n_replicas(len(clients), n_at_once))
         ]
         self._judge = flatten_model(build(), device=device)
 
     def close(self) -> None:
-        """Let the device's memory go."""
+        """Let the device's memory go, once nothing on the device uses it."""
+        torch.cuda.synchronize()
         self._replicas.clear()
 
     def train(
@@ -251,15 +286,19 @@ class CudaEngine:
                 self._replicas, self._share_out(clients), strict=True
             )
         ]
-        # One step of every replica in turn, so that all streams stay busy.
-        while work:
-            work = [each for each in work if next(each, self) is not self]
-        results = []
-        for client in clients:
-            results.append(self._collect(queued[client]))
-            client_done()
-        torch.cuda.synchronize()
-        return results
+        try:
+            # One step of every replica in turn, so that all streams stay busy.
+            while work:
+                work = [each for each in work if next(each, self) is not self]
+            results = []
+            for client in clients:
+                results.append(self._collect(queued[client]))
+                client_done()
+            return results
+        finally:
+            # Also where a round is broken off: what is queued must not outlive the
+            # tensors it reads.
+            torch.cuda.synchronize()
 
     def _share_out(self, clients: list[int]) -> list[list[int]]:
         """Return each replica's clients: the longest trainings first, evenly spread."""
@@ -311,6 +350,10 @@ class CudaEngine:
         judge.parameters.copy_(self.model.parameters)
         judge.statistics.copy_(self.model.statistics)
         judge.module.eval()
+        with _repeating():
+            return self._score(judge)
+
+    def _score(self, judge: FlatModel) -> Evaluation:
         n_examples = len(self._test.labels)
         right = torch.zeros((), dtype=torch.int64, device=judge.parameters.device)
         loss = torch.zeros((), device=judge.parameters.device)
@@ -318,7 +361,7 @@ class CudaEngine:
             stop = min(start + EVALUATION_BATCH, n_examples)
             indices = torch.arange(start, stop, device=judge.parameters.device)
             images, labels = self._test.pick(indices)
-            with torch.autocast("cuda", torch.bfloat16):
+            with _narrow():
                 scores = judge.module(images).float()
             right += (scores.argmax(dim=1) == labels).sum()
             loss += functional.cross_entropy(scores, labels, reduction="sum")

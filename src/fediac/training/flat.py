@@ -24,6 +24,14 @@ class FlatModel:
     gradients: Tensor
     statistics: Tensor
 
+    def reset_counters(self, start: "FlatModel") -> None:
+        """Take over buffers that are no floats, such as a count of batches."""
+        for own, other in zip(
+            self.module.buffers(), start.module.buffers(), strict=True
+        ):
+            if not own.is_floating_point():
+                own.copy_(other)
+
     @property
     def dim(self) -> int:
         """Entries of an update."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fediac.core.rng import Stream
+from fediac.training.datasets import Dataset, Examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,23 @@ class LocalSettings:
         if self.steps is not None:
             return self.steps
         return -(-self.epochs * n_examples // min(self.batch_size, n_examples))
+
+
+def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
+    """Return inputs, images as float32 with channels last, and labels.
+
+    Bytes are pixels and get normalized; other numbers are used as they are.
+    """
+    labels = torch.from_numpy(examples.labels)
+    pixels = torch.from_numpy(examples.images)
+    if pixels.dtype != torch.uint8:
+        return pixels, labels
+    pixels = pixels.to(torch.float32)
+    mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
+    std = torch.tensor(dataset.std).view(1, -1, 1, 1)
+    pixels = (pixels / 255.0 - mean) / std
+    images = pixels.contiguous(memory_format=torch.channels_last)
+    return images, labels
 
 
 def draw_batches(n_examples: int, settings: LocalSettings, stream: Stream) -> Tensor:

@@ -7,16 +7,6 @@ from torch import Tensor, nn
 
 from fediac.errors import ConfigError
 
-_RANDOM_LAYERS = (
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.FeatureAlphaDropout,
-    nn.RReLU,
-)
-
 
 def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
     """Return whether the model draws random numbers while it trains.
@@ -58,15 +48,22 @@ def _check_scores(scores: object, n_classes: int) -> None:
         raise ConfigError(f"{rule}, got shape {shape} for 2 examples")
 
 
-def refuse_random_layers(module: nn.Module) -> None:
-    """Refuse layers that draw random numbers, where nobody could say which they get.
+def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
+    """Refuse a model that could not repeat itself, or not be recorded, on CUDA.
+
+    Clients train side by side there, so nobody could say who gets which random number;
+    and a recorded step cannot ask how many batches there were before it.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: As `try_model`; or it draws numbers, or counts batches.
     """
+    if try_model(module, inputs, n_classes):
+        raise ConfigError(
+            "model must draw no random numbers (dropout) on CUDA; train it on the CPU"
+        )
     for each in module.modules():
-        if isinstance(each, _RANDOM_LAYERS):
+        if isinstance(each, nn.modules.batchnorm._NormBase) and each.momentum is None:
             raise ConfigError(
-                "model must have no layer that draws random numbers on CUDA, got "
-                f"{type(each).__name__}; train it on the CPU"
+                f"{type(each).__name__} must have a momentum on CUDA, got None; "
+                "train it on the CPU"
             )

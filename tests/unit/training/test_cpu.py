@@ -10,8 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.core.rng import Stream
-from fediac.training.cpu import CpuEngine, normalize
-from fediac.training.local import LocalResult, LocalSettings, draw_batches
+from fediac.training.cpu import CpuEngine
+from fediac.training.local import (
+    LocalResult,
+    LocalSettings,
+    draw_batches,
+    normalize,
+)
 from fediac.training.models import Builder, Shape
 from tests.tiny import N_CLASSES, SHAPE, normed_model, plain_model, seeded, tiny_dataset
 
@@ -36,6 +41,12 @@ def dropped_model(shape: Shape, n_classes: int) -> nn.Module:
     """Return a model that forgets half of what it sees while it trains."""
     n_pixels = shape[0] * shape[1] * shape[2]
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(n_pixels, n_classes))
+
+
+def counted_model(shape: Shape, n_classes: int) -> nn.Module:
+    """Return a model whose batch norm weighs a batch by how many came before it."""
+    norm = nn.BatchNorm1d(n_classes, momentum=None)
+    return nn.Sequential(plain_model(shape, n_classes), norm)
 
 
 class Spy(nn.Module):
@@ -124,7 +135,7 @@ def test_a_client_trains_on_one_thread_and_the_number_is_put_back(make: Make) ->
     assert torch.get_num_threads() == 2
 
 
-@pytest.mark.parametrize("model", [normed_model, dropped_model])
+@pytest.mark.parametrize("model", [normed_model, counted_model, dropped_model])
 def test_results_do_not_depend_on_who_else_trains(make: Make, model: Builder) -> None:
     engine = make(model, n_at_once=1)
     together = bits_of(engine.train(EVERYONE, round_number=2, rate=0.1))

@@ -23,10 +23,10 @@ from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream
 from fediac.errors import UpdateError
 from fediac.switch import Switch
-from fediac.training.cpu import CpuEngine, normalize
+from fediac.training.cpu import CpuEngine
 from fediac.training.federation import FederatedRound, Federation, Progress
 from fediac.training.flat import flatten_model
-from fediac.training.local import LocalSettings, draw_batches
+from fediac.training.local import LocalSettings, draw_batches, normalize
 from fediac.training.models import Shape
 from tests.support import bytes_of, refuses
 from tests.tiny import normed_model, plain_model, seeded, tiny_dataset

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.errors import ConfigError
-from fediac.training.trial import refuse_random_layers, try_model
+from fediac.training.trial import check_for_cuda, try_model
 from tests.support import refuses
 
 INPUTS = torch.arange(24.0).view(4, 6)
@@ -80,12 +80,44 @@ def test_models_that_do_not_fit_are_refused(module: nn.Module, text: str) -> Non
         try_model(module, INPUTS, 3)
 
 
-def test_random_layers_are_refused_wherever_they_are() -> None:
-    refuse_random_layers(nn.Sequential(nn.Linear(6, 3), nn.ReLU()))
-    inner = nn.Sequential(nn.Linear(6, 3), nn.Dropout2d(0.1))
-    with refuses(
-        "model must have no layer that draws random numbers on CUDA, got Dropout2d; "
-        "train it on the CPU",
-        ConfigError,
-    ):
-        refuse_random_layers(nn.Sequential(nn.Flatten(), inner))
+RANDOM = "model must draw no random numbers (dropout) on CUDA; train it on the CPU"
+
+
+class Recurrent(nn.Module):
+    """Dropout that is nobody's layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.LSTM(2, 3, num_layers=2, dropout=0.5, batch_first=True)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.inner(inputs.view(-1, 3, 2))[0]
+        return outputs[:, -1]
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (nn.Sequential(nn.Linear(6, 3), nn.Sequential(nn.Dropout(0.1))), RANDOM),
+        (Own(lambda scores: functional.dropout(scores, 0.5)), RANDOM),
+        (Recurrent(), RANDOM),
+        (
+            nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3, momentum=None)),
+            "BatchNorm1d must have a momentum on CUDA, got None; train it on the CPU",
+        ),
+        (
+            nn.Linear(6, 2),
+            "model must return a tensor with 3 scores (classes) an example, got shape "
+            "(2, 2) for 2 examples",
+        ),
+    ],
+)
+def test_models_that_cuda_could_not_repeat_are_refused(
+    module: nn.Module, text: str
+) -> None:
+    with refuses(text, ConfigError):
+        check_for_cuda(module, INPUTS, 3)
+
+
+def test_other_models_may_train_on_cuda() -> None:
+    check_for_cuda(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), INPUTS, 3)

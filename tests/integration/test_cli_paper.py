@@ -147,7 +147,8 @@ def test_quick_sweeps_mark_the_best(fediac: Command, results: Path) -> None:
         *("--entrants", "fediac,fediac-a1"),
     )
     rows = document["sweeps"]
-    assert [row["setting"] for row in rows] == ["a = 1", "a = 2"]
+    assert [row["setting"] for row in rows] == ["a = 1", "a = 2", "a = 3", "a = 4"]
+    assert [len(row["seeds"]) for row in rows] == [1, 1, 0, 0]
     assert sum(row["is_best"] for row in rows) == any(row["reached"] for row in rows)
 
 
@@ -220,6 +221,21 @@ def test_what_ctrl_c_stopped_goes_on_with_the_same_command(
         (
             ["table1", "--seeds", "one"],
             "--seeds must be a range such as 1-4 or a list such as 1,2,4, got 'one'",
+        ),
+        (
+            ["table1", "--seeds", str(1 << 64)],
+            f"--seeds must be below 2^64, got {1 << 64}",
+        ),
+        (["table1", "--entrants", ","], "--entrants must name at least one, got ','"),
+        (
+            ["table1", "--quick", "--only", "cifar10-iid"],
+            "--only must be one of digits, digits-iid, digits-noniid with --quick, "
+            "got 'cifar10-iid'",
+        ),
+        (
+            ["fig-theory", "--entrants", "fediac"],
+            "--entrants must not be given for fig-theory, which is of FediAC alone, "
+            "got fediac",
         ),
     ],
 )

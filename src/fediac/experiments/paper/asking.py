@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from fediac.errors import ConfigError, hint_name
 from fediac.experiments.paper.command import Request
-from fediac.experiments.paper.plan import Product, Scope, make_plan
+from fediac.experiments.paper.plan import QUICK_SCENARIO, Product, Scope, make_plan
+from fediac.experiments.paper.scenarios import NAMES, find_scenario
 from fediac.experiments.paper.steps import Device
 from fediac.experiments.shares import parse_counts
 
@@ -32,14 +33,36 @@ def parse_scope(
     """
     if until_s is not None and not 0.0 < until_s < math.inf:
         raise ConfigError(f"--until must be finite and above 0, got {until_s:g}")
-    names = [] if entrants is None else entrants.split(",")
+    names = [] if entrants is None else [each.strip() for each in entrants.split(",")]
+    if entrants is not None and not any(names):
+        raise ConfigError(f"--entrants must name at least one, got {entrants!r}")
+    if is_quick:
+        _check_quick(only)
     return Scope(
         only=tuple(dict.fromkeys(only)),
-        entrants=tuple(name.strip() for name in names if name.strip()),
-        seeds=tuple(parse_counts(seeds, name="--seeds")),
+        entrants=tuple(name for name in names if name),
+        seeds=_parse_seeds(seeds),
         is_quick=is_quick,
         until_s=until_s,
     )
+
+
+def _check_quick(only: Sequence[str]) -> None:
+    """Refuse scenarios that nobody could run within minutes on a CPU."""
+    quick = find_scenario(QUICK_SCENARIO).settings.data.name
+    small = [name for name in NAMES if find_scenario(name).settings.data.name == quick]
+    for name in only:
+        if name in NAMES and name not in small:
+            raise ConfigError(
+                f"--only must be one of {', '.join(small)} with --quick, got {name!r}"
+            )
+
+
+def _parse_seeds(text: str) -> tuple[int, ...]:
+    seeds = tuple(parse_counts(text, name="--seeds"))
+    if max(seeds) >= 1 << 64:
+        raise ConfigError(f"--seeds must be below 2^64, got {max(seeds)}")
+    return seeds
 
 
 def make_request(
@@ -56,6 +79,11 @@ def make_request(
         ConfigError: A product, scenario, entrant or device is unknown.
     """
     products = tuple(dict.fromkeys(_product(name) for name in what))
+    if scope.entrants and products == (Product.FIG_THEORY,):
+        raise ConfigError(
+            f"--entrants must not be given for {Product.FIG_THEORY}, which is of "
+            f"FediAC alone, got {', '.join(scope.entrants)}"
+        )
     make_plan(products, scope)
     if device is not None and device not in get_args(Device):
         raise ConfigError(f"--device must be auto, cpu or cuda, got {device!r}")

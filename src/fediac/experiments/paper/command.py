@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fediac.errors import DatasetError
+from fediac.errors import DatasetError, RunError
 from fediac.experiments.commands import INTERRUPTED, require_torch
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.paper.data import check_data, data_folder
@@ -16,6 +16,7 @@ from fediac.experiments.paper.plan import Product, Scope, make_plan
 from fediac.experiments.paper.products import (
     Made,
     make_product,
+    read_checked,
     write_inventory,
     write_pages,
 )
@@ -68,7 +69,7 @@ def paper_command(request: Request) -> None:
     if request.is_dry:
         _show_steps(request)
         return
-    _check_pictures(request)
+    _check_folder(request)
     if request.may_run:
         with data_folder(request.data):
             failures = _run_missing(request)
@@ -89,12 +90,16 @@ def _all_scenarios(request: Request) -> list[Scenario]:
     return list(found.values())
 
 
-def _check_pictures(request: Request) -> None:
-    """Find out before anything runs that a picture cannot be drawn."""
+def _check_folder(request: Request) -> None:
+    """Find out before anything runs what would stop a table or picture afterwards."""
+    if not request.may_run and not request.out.is_dir():
+        raise RunError(f"{request.out}: there is no such folder of results")
     request.out.mkdir(parents=True, exist_ok=True)
     for product in request.products:
         if product.startswith("fig-"):
             check_plot(request.out / f"{product}.svg")
+        if product is not Product.FIG_THEORY:
+            read_checked(product, request.scope, request.out)
 
 
 def _lacking(request: Request) -> set[str]:
@@ -136,8 +141,10 @@ def _run_missing(request: Request) -> list[str]:
     plan = [run for run in plan if run.scenario.name not in lacking]
     theory = [each for each in _missing_theory(request) if each[0].name not in lacking]
     require_torch()
+    from fediac.experiments.building import choose_device
     from fediac.experiments.paper.running import measure_theory, run_plan
 
+    choose_device(request.device or "auto")
     manner = Manner(request.out, request.device, request.keeps_models, request.say)
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fediac.errors import RunError
 from fediac.experiments.paper.figures_numbers import (
-    PAPER_S,
     Numbers,
     accuracy_numbers,
     noniid_numbers,
@@ -33,11 +32,10 @@ from fediac.experiments.paper.figures_style import (
     save_figure,
     save_numbers,
 )
-from fediac.experiments.paper.scenarios import NAMES, find_scenario
+from fediac.experiments.paper.published import FIGURE_S
+from fediac.experiments.paper.scenarios import find_title
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.plots import BLUE, GREEN, ORANGE, VERMILION, check_plot
-
-PARTITIONS = {"iid": "IID", "dirichlet": "non-IID", "writer": "by writer"}
 
 _SIZES = (
     (BLUE, "o"),
@@ -66,7 +64,7 @@ def draw_accuracy(runs: Sequence[StoredRun], path: Path, *, until_s: float) -> N
     check_plot(path)
     numbers = _check_some(accuracy_numbers(runs, until_s=until_s), path)
     scenarios, switches = _values(numbers, "scenario"), _values(numbers, "switch")
-    titles = {name: _title(name) for name in scenarios}
+    titles = {name: find_title(name) for name in scenarios}
     is_alone = len(scenarios) == 1
     shape = (1, len(switches)) if is_alone else (len(switches), len(scenarios))
     panel_size = (4.2, 3.3) if is_alone else (3.0, 2.5)
@@ -86,19 +84,19 @@ def draw_accuracy(runs: Sequence[StoredRun], path: Path, *, until_s: float) -> N
             axes[0, 0].set_ylabel("test accuracy, %")
         _label_below(axes[-1], "simulated time, s")
         add_legend(figure, axes.flat)
-        add_note(figure, describe_lines(numbers, titles))
+        add_note(figure, describe_lines(numbers))
         _save(figure, path, numbers, "Test accuracy against simulated time")
     return numbers
 
 
 def draw_noniid(
-    runs: Sequence[StoredRun], path: Path, *, until_s: float = PAPER_S
+    runs: Sequence[StoredRun], path: Path, *, until_s: float = FIGURE_S
 ) -> Numbers:
     """Draw final accuracy against beta, a panel for each switch; return the numbers.
 
     Args:
-        runs: FediAC's and libra's on Dirichlet partitions count, one for each beta and
-            seed.
+        runs: FediAC's and libra's on Dirichlet partitions count, one for each
+            scenario, beta and seed.
         path: Ends in ``.svg``, ``.png`` or ``.pdf``.
         until_s: When final is; earlier if some run ends earlier, for all then.
 
@@ -108,18 +106,23 @@ def draw_noniid(
     """
     check_plot(path)
     numbers = _check_some(noniid_numbers(runs, until_s=until_s), path)
-    switches = _values(numbers, "switch")
-    with open_figure(**_size((1, len(switches)), (3.8, 3.3))) as figure:
-        axes = figure.subplots(1, len(switches), squeeze=False, sharey=True)
-        for panel, switch in zip(axes.flat, switches, strict=True):
+    scenarios, switches = _values(numbers, "scenario"), _values(numbers, "switch")
+    shape = (len(scenarios), len(switches))
+    with open_figure(**_size(shape, (3.8, 3.3))) as figure:
+        axes = figure.subplots(*shape, squeeze=False, sharey="row")
+        places = [(name, switch) for name in scenarios for switch in switches]
+        for panel, (scenario, switch) in zip(axes.flat, places, strict=True):
+            inside = _select(numbers, scenario=scenario, switch=switch)
             for name in ("libra", "fediac"):
-                rows = _select(numbers, switch=switch, algorithm=name)
+                rows = _select(inside, algorithm=name)
                 draw_finals(panel, rows, "beta", LABELS[name], line_style(name))
             panel.set_xscale("log")
             set_ticks(panel, sorted(_values(numbers, "beta")))
-            panel.set_title(f"{switch} switch, {_when(numbers)}")
+            title = find_title(scenario)
+            panel.set_title(f"{title}: {switch} switch, {_when(inside)}")
         _label_below(axes[-1], "beta of the Dirichlet partition")
-        axes[0, 0].set_ylabel("final test accuracy, %")
+        for panel in axes[:, 0]:
+            panel.set_ylabel("final test accuracy, %")
         add_legend(figure, axes.flat)
         add_note(figure, describe_finals(numbers, until_s=until_s))
         _save(figure, path, numbers, "Final test accuracy against beta")
@@ -127,20 +130,15 @@ def draw_noniid(
 
 
 def draw_scale(
-    runs: Sequence[StoredRun],
-    path: Path,
-    *,
-    until_s: float = PAPER_S,
-    switch: str = "slow",
+    runs: Sequence[StoredRun], path: Path, *, until_s: float = FIGURE_S
 ) -> Numbers:
     """Draw final accuracy against the threshold, a line for each number of clients.
 
     Args:
-        runs: FediAC's count, one for each partition, number of clients, threshold and
+        runs: FediAC's count, one for each scenario, number of clients, threshold and
             seed.
         path: Ends in ``.svg``, ``.png`` or ``.pdf``.
         until_s: When final is; earlier if some run ends earlier, for all then.
-        switch: Whose clock to use, if the runs have it; the paper takes the slow one.
 
     Returns:
         The numbers drawn.
@@ -150,27 +148,24 @@ def draw_scale(
             two runs would be the same point.
     """
     check_plot(path)
-    numbers = scale_numbers(runs, until_s=until_s, switch=switch)
-    _check_some(numbers, path)
-    partitions = sorted(_values(numbers, "partition"), key=_partition_order)
-    with open_figure(**_size((1, len(partitions)), (3.8, 3.3))) as figure:
-        axes = figure.subplots(1, len(partitions), squeeze=False, sharey=True)
-        for panel, partition in zip(axes.flat, partitions, strict=True):
-            _draw_sizes(panel, numbers, partition)
-            title = PARTITIONS.get(partition, partition)
-            panel.set_title(f"{title}, {_when(numbers)}")
-        _label_below(axes[-1], "threshold, % of the clients")
+    numbers = _check_some(scale_numbers(runs, until_s=until_s), path)
+    scenarios = _values(numbers, "scenario")
+    with open_figure(**_size((1, len(scenarios)), (3.8, 3.3))) as figure:
+        axes = figure.subplots(1, len(scenarios), squeeze=False, sharey=True)
+        for panel, name in zip(axes.flat, scenarios, strict=True):
+            _draw_sizes(panel, _select(numbers, scenario=name))
+            panel.set_title(f"{find_title(name)}, {_when(numbers)}")
+        _label_below(axes[-1], "threshold, % of the clients, rounded up")
         axes[0, 0].set_ylabel("final test accuracy, %")
         add_legend(figure, axes.flat)
-        clock = f"{numbers[0]['switch'].capitalize()} switch. "
-        add_note(figure, clock + describe_finals(numbers, until_s=until_s))
+        add_note(figure, describe_finals(numbers, until_s=until_s))
         _save(figure, path, numbers, "Final test accuracy against the threshold")
     return numbers
 
 
-def _draw_sizes(panel: Axes, numbers: Numbers, partition: str) -> None:
+def _draw_sizes(panel: Axes, numbers: Numbers) -> None:
     for place, n_clients in enumerate(sorted(_values(numbers, "n_clients"))):
-        rows = _select(numbers, partition=partition, n_clients=n_clients)
+        rows = _select(numbers, n_clients=n_clients)
         colour, marker = _SIZES[place % len(_SIZES)]
         style = {"color": colour, "marker": marker, "linewidth": 1.8}
         draw_finals(panel, rows, "share", f"{n_clients} clients", style)
@@ -183,18 +178,9 @@ def _check_some(numbers: Numbers, path: Path) -> Numbers:
     return numbers
 
 
-def _title(scenario: str) -> str:
-    return find_scenario(scenario).paper.title if scenario in NAMES else scenario
-
-
 def _when(numbers: Numbers) -> str:
     within_s: float = numbers[0]["within_s"]
     return f"after {within_s:,.0f} s" if within_s >= 10.0 else f"after {within_s:.2g} s"
-
-
-def _partition_order(name: str) -> tuple[int, str]:
-    known = list(PARTITIONS)
-    return (known.index(name) if name in known else len(known), name)
 
 
 def _values(numbers: Numbers, name: str) -> list[Any]:

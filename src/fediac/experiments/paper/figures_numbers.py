@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from fediac.errors import RunError
 from fediac.experiments.paper.figures_style import ENTRANTS
+from fediac.experiments.paper.published import FIGURE_S
 from fediac.experiments.paper.scenarios import NAMES, find_scenario
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.targets import find_target
@@ -13,9 +14,6 @@ from fediac.experiments.shares import parse_share
 
 Row: TypeAlias = dict[str, Any]
 Numbers: TypeAlias = list[Row]
-
-PAPER_S = 500.0
-"""How long the paper trains in its figures on robustness (Sec. V-B)."""
 
 _SWITCHES = ("fast", "slow")
 
@@ -44,31 +42,27 @@ def accuracy_numbers(runs: Sequence[StoredRun], *, until_s: float) -> Numbers:
     return rows
 
 
-def noniid_numbers(
-    runs: Sequence[StoredRun],
-    *,
-    until_s: float = PAPER_S,
-    algorithms: Sequence[str] = ("fediac", "libra"),
-) -> Numbers:
-    """Return a row for each switch, algorithm and beta with the final accuracy.
+def noniid_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Numbers:
+    """Return a row for each switch, scenario, algorithm and beta: final accuracies.
 
     Args:
-        runs: Those on Dirichlet partitions count; one for an algorithm, beta and seed.
+        runs: FediAC's and libra's on Dirichlet partitions count; one for a scenario,
+            algorithm, beta and seed.
         until_s: When final is; earlier if some run ends earlier, for all then.
-        algorithms: Which ones to compare.
 
     Raises:
-        RunError: Two runs are of the same algorithm, beta and seed.
+        RunError: Two runs are of the same scenario, algorithm, beta and seed.
     """
     kept = [
         run
         for run in runs
-        if run.settings.algorithm in algorithms
+        if run.settings.algorithm in ("fediac", "libra")
         and run.settings.data.partition == "dirichlet"
     ]
     return _final_rows(
         kept,
         lambda run: {
+            "scenario": run.scenario,
             "algorithm": run.settings.algorithm,
             "beta": run.settings.data.beta,
         },
@@ -77,16 +71,15 @@ def noniid_numbers(
     )
 
 
-def scale_numbers(
-    runs: Sequence[StoredRun], *, until_s: float = PAPER_S, switch: str = "slow"
-) -> Numbers:
-    """Return a row for each partition, number of clients and threshold.
+def scale_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Numbers:
+    """Return a row for each scenario, number of clients and threshold.
+
+    The clock is that of the slow switch, as in the paper, if the runs have it.
 
     Args:
-        runs: FediAC's count; one for a partition, number of clients, threshold and
+        runs: FediAC's count; one for a scenario, number of clients, threshold and
             seed.
         until_s: When final is; earlier if some run ends earlier, for all then.
-        switch: Whose clock to use, if the runs have it.
 
     Raises:
         RunError: Two runs are of the same numbers and seed.
@@ -96,7 +89,7 @@ def scale_numbers(
     return _final_rows(
         kept,
         lambda run: {
-            "partition": run.settings.data.partition,
+            "scenario": run.scenario,
             "n_clients": run.settings.clients.number,
             "share": _share(run),
             "threshold": parse_share(
@@ -105,7 +98,7 @@ def scale_numbers(
                 name="fediac.threshold",
             ),
         },
-        switches=[switch] if switch in switches else switches[:1],
+        switches=["slow"] if "slow" in switches else switches[:1],
         until_s=until_s,
     )
 
@@ -166,14 +159,12 @@ def _final_rows(
     """Return the final accuracies, a row for each switch and key, in order of keys."""
     if not runs or not switches:
         return []
-    within_s = min(
-        until_s, *(run.last["time_s"][name] for run in runs for name in switches)
-    )
     groups: dict[tuple[Any, ...], list[StoredRun]] = {}
     for run in runs:
         groups.setdefault(tuple(key(run).values()), []).append(run)
     rows: Numbers = []
     for switch in switches:
+        within_s = min(until_s, *(run.last["time_s"][switch] for run in runs))
         for _, seeds in sorted(groups.items(), key=lambda item: item[0]):
             _check_seeds(seeds)
             finished = [_finished(run, switch, within_s) for run in seeds]

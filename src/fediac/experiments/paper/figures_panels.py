@@ -12,6 +12,7 @@ from fediac.experiments.paper.figures_style import (
     Figure,
     line_style,
 )
+from fediac.experiments.paper.scenarios import find_title
 from fediac.experiments.plots import GREY
 
 _N_MARKERS = 12
@@ -68,8 +69,9 @@ def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     )
 
 
-def describe_lines(numbers: Numbers, titles: Mapping[str, str]) -> str:
+def describe_lines(numbers: Numbers) -> str:
     """Return what lines do not say: how many seeds, and which ones end early."""
+    titles = {row["scenario"]: find_title(row["scenario"]) for row in numbers}
     note = _describe_seeds(numbers, "line", "band")
     groups: dict[str, list[str]] = {}
     for entrant in reversed(ENTRANTS):
@@ -86,8 +88,11 @@ def describe_lines(numbers: Numbers, titles: Mapping[str, str]) -> str:
 
 def describe_finals(numbers: Numbers, *, until_s: float) -> str:
     """Return what points do not say: when, how many seeds, and what is missing."""
-    note = "Accuracy of the last round that ended in time. "
-    if numbers[0]["within_s"] < until_s:
+    switches = list(dict.fromkeys(row["switch"] for row in numbers))
+    clock = f"{switches[0].capitalize()} switch. " if len(switches) == 1 else ""
+    note = f"{clock}Accuracy of the last round that ended in time. "
+    within_s = min(row["within_s"] for row in numbers)
+    if within_s < until_s:
         note += f"The time is that of the shortest run, not {until_s:g} s. "
     note += _describe_seeds(numbers, "point", "bar")
     if any(row["accuracy"] is None for row in numbers):
@@ -137,6 +142,7 @@ def _draw_target(axes: Axes, percent: float) -> None:
         va="top",
         fontsize=7,
         color=NOTE_COLOUR,
+        bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5},
     )
 
 

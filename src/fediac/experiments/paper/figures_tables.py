@@ -34,22 +34,28 @@ def tabulate_accuracy(numbers: Numbers) -> str:
 def tabulate_noniid(numbers: Numbers) -> str:
     """Return the final accuracies against beta."""
     return _table(
-        ("switch", "algorithm", "beta", "seeds", "rounds", "accuracy, %"),
+        ("scenario", "switch", "algorithm", "beta", *_FINAL),
         [
-            (row["switch"], row["algorithm"], f"{row['beta']:g}", *_final(row))
+            (
+                row["scenario"],
+                row["switch"],
+                row["algorithm"],
+                f"{row['beta']:g}",
+                *_final(row),
+            )
             for row in numbers
         ],
-        n_words=2,
+        n_words=3,
     )
 
 
 def tabulate_scale(numbers: Numbers) -> str:
     """Return the final accuracies against clients and thresholds."""
     return _table(
-        ("partition", "clients", "threshold", "seeds", "rounds", "accuracy, %"),
+        ("scenario", "clients", "threshold", *_FINAL),
         [
             (
-                row["partition"],
+                row["scenario"],
                 str(row["n_clients"]),
                 f"{row['threshold']} ({row['share']:g} %)",
                 *_final(row),
@@ -76,10 +82,14 @@ def _compared(values: Compared, form: str) -> tuple[str, ...]:
     return tuple(format(value, form) for value in each)
 
 
-def _final(row: Row) -> tuple[str, str, str]:
+_FINAL = ("seeds", "s", "rounds", "accuracy, %")
+
+
+def _final(row: Row) -> tuple[str, ...]:
     rounds = sorted({min(row["rounds"]), max(row["rounds"])})
     accuracy = "none in time" if row["accuracy"] is None else _spread(row)
-    return str(len(row["seeds"])), " to ".join(map(str, rounds)), accuracy
+    n_seeds, within_s = str(len(row["seeds"])), f"{row['within_s']:.4g}"
+    return n_seeds, within_s, " to ".join(map(str, rounds)), accuracy
 
 
 def _spread(row: Row) -> str:

@@ -16,6 +16,7 @@ from fediac.experiments.paper.entrants import (
     vary_beta,
     vary_scale,
 )
+from fediac.experiments.paper.published import FIGURE_S
 from fediac.experiments.paper.scenarios import (
     IN_THE_PAPER,
     NAMES,
@@ -71,7 +72,7 @@ class Extent:
     theory_rounds: tuple[int, ...]
 
 
-FULL = Extent(500.0, None, (0.3, 0.5, 1.0, 5.0), (20, 30, 40, 50), (1, 5, 10, 20))
+FULL = Extent(FIGURE_S, None, (0.3, 0.5, 1.0, 5.0), (20, 30, 40, 50), (1, 5, 10, 20))
 QUICK = Extent(3.0, 6, (0.3, 5.0), (8, 16), (1, 2))
 
 
@@ -82,7 +83,7 @@ class Scope:
     Attributes:
         only: Scenarios; empty: those of the paper.
         entrants: Names; empty: all.
-        is_quick: Minutes on a CPU, with embedded data.
+        is_quick: Seconds on a CPU, with embedded data.
         until_s: Simulated seconds of a figure's runs; None: the paper's 500.
     """
 

@@ -1,7 +1,7 @@
 """Tables, figures and pages, written from all runs that are stored."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,7 @@ def make_product(product: Product, scope: Scope, results: Path) -> Made:
         RunError: Nothing is stored that it could show, or a run with other settings.
         ConfigError: A picture cannot be drawn here.
     """
-    runs = read_stored(results)
-    _check_settings(product, scope, runs, results)
+    runs = read_checked(product, scope, results)
     if product in SWITCHES:
         return _make_table(product, scope, runs, results)
     if product is Product.SWEEPS:
@@ -58,10 +57,14 @@ def make_product(product: Product, scope: Scope, results: Path) -> Made:
     return _make_figure(product, scope, runs, results)
 
 
-def _check_settings(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
-) -> None:
-    """Refuse to show runs of another version of their scenario beside others."""
+def read_checked(product: Product, scope: Scope, results: Path) -> list[StoredRun]:
+    """Return all stored runs, if a product can be made of them.
+
+    Raises:
+        ConfigError, RunError: A file is damaged, or a run is of another version of its
+            scenario and must not stand beside others.
+    """
+    runs = read_stored(results)
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
@@ -70,6 +73,7 @@ def _check_settings(
             if run.scenario == scenario.name and run.entrant in entrants:
                 planned = PlannedRun(scenario, entrants[run.entrant], run.seed, ())
                 check_same(run.settings, planned, folder_of(planned, results))
+    return runs
 
 
 def _make_table(
@@ -77,31 +81,31 @@ def _make_table(
 ) -> Made:
     switch = SWITCHES[product]
     rows = tables.list_rows(runs, switch)
+    names = {scenario.name for scenario in scope.scenarios(product)}
+    asked = [row for row in rows if row.scenario in names]
+    _check_some(asked, product, results)
     files = _write_both(
         results / product,
         tables.render_markdown(tables.make_blocks(rows), switch),
         tables.as_documents(rows),
     )
-    names = {scenario.name for scenario in scope.scenarios(product)}
-    asked = [row for row in rows if row.scenario in names]
-    _check_some(asked, product, results)
     shown = tuple(tables.render_block(each) for each in tables.make_blocks(asked))
     return Made(shown, tables.as_documents(asked), files)
 
 
 def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made:
     found = sweeps.list_candidates(runs)
-    files = _write_both(
-        results / Product.SWEEPS,
-        sweeps.render_markdown(found),
-        sweeps.as_documents(found),
-    )
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
     if not asked:  # nothing to choose from yet, but what was just run is shown
         known = sweeps.list_candidates(runs, alone=True)
         asked = [each for each in known if each.scenario in names]
     _check_some(asked, Product.SWEEPS, results)
+    files = _write_both(
+        results / Product.SWEEPS,
+        sweeps.render_markdown(found),
+        sweeps.as_documents(found),
+    )
     shown = tuple(sweeps.render_tables(asked))
     return Made(shown, sweeps.as_documents(asked), files)
 
@@ -119,7 +123,7 @@ def _write_both(
 def _make_figure(
     product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
 ) -> Made:
-    from fediac.experiments.paper import figures, figures_tables
+    from fediac.experiments.paper import figures, figures_panels, figures_tables
 
     ways: dict[Product, tuple[Callable[..., Any], Callable[..., str]]] = {
         Product.FIG_ACCURACY: (
@@ -130,19 +134,39 @@ def _make_figure(
         Product.FIG_SCALE: (figures.draw_scale, figures_tables.tabulate_scale),
     }
     draw, tabulate = ways[product]
-    wanted = {
-        (scenario.name, entrant.name)
-        for scenario in scope.scenarios(product)
-        for entrant in list_entrants(product, scenario, scope.extent)
-    }
-    chosen = [run for run in runs if (run.scenario, run.entrant) in wanted]
-    _check_some(chosen, product, results)
-    picture = results / f"{product}.svg"
-    numbers = draw(chosen, picture, until_s=scope.extent.until_s)
+    asked = {scenario.name for scenario in scope.scenarios(product)}
+    # Accuracies of all scenarios stand side by side, as tables have them.
+    shown = set(NAMES) if product is Product.FIG_ACCURACY else asked
+    chosen = _choose(product, scope, runs, shown)
+    _check_some([run for run in chosen if run.scenario in asked], product, results)
+    picture, until_s = results / f"{product}.svg", scope.extent.until_s
+    numbers = draw(chosen, picture, until_s=until_s)
+    if product is Product.FIG_ACCURACY:
+        note = figures_panels.describe_lines(numbers)
+    else:
+        note = figures_panels.describe_finals(numbers, until_s=until_s)
     page = picture.with_suffix(".md")
-    text = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n"
-    page.write_text(text + tabulate(numbers), encoding="utf-8")
-    return Made((tabulate(numbers),), numbers, (picture, page))
+    head = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n{note}\n\n"
+    write_whole(page, head + tabulate(numbers))
+    own = [row for row in numbers if row["scenario"] in asked]
+    files = (picture, picture.with_suffix(".json"), page)
+    return Made((tabulate(own),), own, files)
+
+
+def _choose(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], names: Collection[str]
+) -> list[StoredRun]:
+    """Return the runs of a figure: its entrants, with the seeds that are asked for.
+
+    One short run more, of another seed, would cut the whole figure to its length.
+    """
+    wanted = {
+        (name, entrant.name, seed)
+        for name in names
+        for entrant in list_entrants(product, find_scenario(name), scope.extent)
+        for seed in scope.seeds
+    }
+    return [run for run in runs if (run.scenario, run.entrant, run.seed) in wanted]
 
 
 def _check_some(found: Sequence[object], product: Product, results: Path) -> None:

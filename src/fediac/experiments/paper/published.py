@@ -8,6 +8,10 @@ TABLES = {"fast": "Table I", "slow": "Table II"}
 """Switch -> the table with its traffic: high and low performance in the paper."""
 
 
+FIGURE_S = 500.0
+"""Simulated seconds that the paper trains for its figures (Sec. V-B)."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
     """Traffic until the target, upload and download of all clients.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fediac.errors import RunError
 from fediac.experiments.records import CONFIG, ROUNDS, Record, parse_records
+from fediac.experiments.report.rounds import Fields
 from fediac.experiments.settings import RunSettings, read_settings
 
 RUNS = "runs"
@@ -70,6 +71,15 @@ def read_stored(results: Path) -> list[StoredRun]:
     return sorted(runs, key=lambda run: (run.scenario, run.entrant, run.seed))
 
 
+def _check_fields(fields: Fields) -> None:
+    """Refuse a line without the numbers that tables and figures need."""
+    accuracy = fields.number("accuracy")
+    if accuracy > 1.0:
+        raise fields.wrong("accuracy", "in 0..1", accuracy)
+    fields.number("payload_mib")
+    fields.table("time_s").numbers()
+
+
 def read_one(folder: Path) -> StoredRun | None:
     """Return the run in ``.../<scenario>/<entrant>/seed<k>``, None without a round.
 
@@ -83,6 +93,8 @@ def read_one(folder: Path) -> StoredRun | None:
     records = parse_records(lines, folder / ROUNDS)
     if not records:
         return None
+    for number, record in enumerate(records, start=1):
+        _check_fields(Fields(record, f"{folder / ROUNDS}:{number}"))
     settings = read_settings(folder / CONFIG)
     return StoredRun(
         scenario=folder.parent.parent.name,

@@ -26,7 +26,7 @@ class Candidate:
     """One setting of one family, on one scenario.
 
     Attributes:
-        rows: Its way to the target with each seed.
+        rows: Its way to the target with each seed; empty where it was not run.
         is_best: Has the least traffic of its family.
     """
 
@@ -39,25 +39,26 @@ class Candidate:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was reached with every seed."""
-        return all(row.reached for row in self.rows)
+        """Whether it was run and reached the target with every seed."""
+        return bool(self.rows) and all(row.reached for row in self.rows)
 
 
 def list_candidates(
     runs: Sequence[StoredRun], *, alone: bool = False
 ) -> list[Candidate]:
-    """Return what is known about every setting that was tried.
+    """Return what is known about every setting of the families that were tried.
 
     Args:
         runs: All that are stored.
-        alone: Also settings that are the only ones of their family so far.
+        alone: Also families of which only one setting was run so far.
     """
     found = []
     for scenario in (find_scenario(name) for name in NAMES):
         inside = [run for run in runs if run.scenario == scenario.name]
         for family in CANDIDATES:
             candidates = _family(scenario, family, inside)
-            if len(candidates) > 1 or alone:
+            n_tried = sum(1 for each in candidates if each.rows)
+            if n_tried > 1 or (alone and n_tried):
                 found += candidates
     return found
 
@@ -69,13 +70,12 @@ def _family(
     for entrant in CANDIDATES[family]:
         known = find_known(entrant, scenario.settings)
         rows = _rows(scenario, known.name, runs)
-        if rows:
-            candidates.append(
-                Candidate(scenario.name, family, known.name, entrant.setting, rows)
-            )
-    if len(candidates) < 2:  # one alone was not chosen from anything
-        return candidates
-    best = _find_best(candidates)
+        candidates.append(
+            Candidate(scenario.name, family, known.name, entrant.setting, rows)
+        )
+    tried = [each for each in candidates if each.rows]
+    # One alone was not chosen from anything.
+    best = _find_best(tried) if len(tried) > 1 else None
     return [replace(each, is_best=each is best) for each in candidates]
 
 
@@ -131,6 +131,8 @@ HEADINGS = ("family", "setting", "rounds", "MiB to target", "choice")
 
 
 def _cells(each: Candidate) -> tuple[str, ...]:
+    if not each.rows:
+        return each.family, each.setting, "not run", NOTHING, ""
     rounds = describe_rounds(each.rows)
     if not each.reached:
         return each.family, each.setting, rounds, NOTHING, ""
@@ -154,7 +156,8 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "# Hyperparameters: payload to the target accuracy",
         "",
         "The settings that the paper chose from (arXiv 2402.03815, Sec. V-A3), and "
-        "which one needs the least payload here. Several seeds: mean (range). "
+        "which one needs the least payload here, of those that were run. Families "
+        "with less than two of them are left out. Several seeds: mean (range). "
         f"{NOT_YET}",
         "",
         "| scenario | " + " | ".join(HEADINGS) + " |",

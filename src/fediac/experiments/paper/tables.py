@@ -140,12 +140,12 @@ def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | N
         return None
     savings = []
     for rows in baselines:
-        theirs = {row.seed: row.spent_mib for row in rows}
-        ours = {row.seed: row.spent_mib for row in own if row.seed in theirs}
-        if ours and not any(row.gave_up for row in rows):
-            spent = sum(theirs[seed] for seed in ours)
-            is_known = all(row.reached for row in rows)
-            savings.append((1.0 - sum(ours.values()) / spent, is_known))
+        ours = {row.seed: row.spent_mib for row in own}
+        theirs = [row for row in rows if row.seed in ours]
+        if theirs and not any(row.gave_up for row in theirs):
+            spent = sum(row.spent_mib for row in theirs)
+            share = sum(ours[row.seed] for row in theirs) / spent
+            savings.append((1.0 - share, all(row.reached for row in theirs)))
     least, is_known = min(savings, default=(0.0, False))
     return least if is_known else None
 
@@ -155,7 +155,7 @@ def as_documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-HEADINGS = ("algorithm", "rounds", "payload MiB", "time", "saving")
+HEADINGS = ("algorithm", "seeds", "rounds", "payload MiB", "time", "saving")
 
 
 def render_block(block: Block) -> Group:
@@ -172,11 +172,12 @@ def render_block(block: Block) -> Group:
 def _cells(line: Line) -> tuple[str, ...]:
     saving = NOTHING if line.saving is None else f"{100 * line.saving:.1f} %"
     rounds = describe_rounds(line.rows)
+    head = line.entrant, str(len(line.rows)), rounds
     if not line.reached:
-        return line.entrant, rounds, NOTHING, NOTHING, NOTHING
+        return *head, NOTHING, NOTHING, NOTHING
     mib = spread(line.values("payload_mib"), "{:,.1f}")
     time = spread(line.values("time_s"), "{:,.1f} s")
-    return line.entrant, rounds, mib, time, saving
+    return *head, mib, time, saving
 
 
 def describe_rounds(rows: Sequence[Row]) -> str:
@@ -220,7 +221,8 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
         "the best entrant that is not FediAC, with the seeds that both have; none "
         "while a better one may still get there. Baselines have the settings of "
-        "their scenario's file: the paper's best, or ours where a sweep found better. "
+        "their scenario's file: the paper's best, or ours where a sweep found better; "
+        "sweeps.md has what was tried, and what was not. "
         f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",

@@ -7,7 +7,13 @@ from fediac.experiments.output import count
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import Round
 from fediac.experiments.report.settings import differing
-from fediac.experiments.report.target import Standing, Target, rank, saving
+from fediac.experiments.report.target import (
+    Standing,
+    Target,
+    rank,
+    saving,
+    second_best,
+)
 from fediac.experiments.report.wording import join, mib, percent, seconds, whole
 
 
@@ -79,9 +85,8 @@ def _winner(standings: Sequence[Standing], target: Target) -> str:
         f"{mib(best.mib('payload'))} of payload ({mib(best.mib('wire'))} on the wire)"
     )
     rounds = f"in {count(best.reached.number, 'round')}"
-    less = saving(standings, "payload")
-    if less is not None:
-        second = standings[1]
+    less, second = saving(standings, "payload"), second_best(standings)
+    if less is not None and second is not None:
         return (
             f"{best.run.label} reached {goal} accuracy with the least traffic: {cost} "
             f"{rounds}, {percent(less)} less than the second best, {second.run.label} "
@@ -178,9 +183,9 @@ def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
     name = standings[0].run.label
     goal = percent(target.accuracy)
     shown = [Headline(mib(best.mib["payload"]), f"payload, {name} to {goal}")]
-    less = saving(standings, "payload")
-    if less is not None:
-        other = standings[1].run.label
+    less, second = saving(standings, "payload"), second_best(standings)
+    if less is not None and second is not None:
+        other = second.run.label
         shown.append(
             Headline(f"{percent(less)} less", f"than {other}, the second best")
         )

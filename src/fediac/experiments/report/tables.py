@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import VIEWS
-from fediac.experiments.report.target import Standing, Target, rank, saving
+from fediac.experiments.report.target import (
+    Standing,
+    Target,
+    rank,
+    saving,
+    second_best,
+)
 from fediac.experiments.report.wording import (
     NOTHING,
     TIMES,
@@ -86,12 +92,10 @@ def _compare(each: Standing, ranked: Sequence[Standing], view: str) -> tuple[str
     traffic = digits(each.mib(view))
     best = ranked[0]
     if each.run.label == best.run.label:
-        less = saving(ranked, view)
-        second = "" if less is None else ranked[1].run.label
-        return (
-            traffic,
-            NOTHING if less is None else f"{percent(less)} less than {second}",
-        )
+        less, second = saving(ranked, view), second_best(ranked)
+        if less is None or second is None:
+            return traffic, NOTHING
+        return traffic, f"{percent(less)} less than {second.run.label}"
     if best.mib(view) == 0.0:
         return traffic, NOTHING
     return traffic, f"{brief(each.mib(view) / best.mib(view))} {TIMES} {best.run.label}"

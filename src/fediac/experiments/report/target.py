@@ -110,9 +110,21 @@ def _best(run: Run) -> float:
     return run.best.accuracy or 0.0 if run.best else 0.0
 
 
+def second_best(standings: Sequence[Standing]) -> Standing | None:
+    """Return whom the first is compared with: the best that also got there.
+
+    It is one of another algorithm, where there is any: settings of the same algorithm
+    do not compete with each other.
+    """
+    others = [each for each in standings[1:] if each.reached is not None]
+    own = standings[0].run.algorithm
+    rivals = [each for each in others if each.run.algorithm != own]
+    return next(iter(rivals or others), None)
+
+
 def saving(standings: Sequence[Standing], view: str) -> float | None:
-    """Return by which share the first sent less than the second, if both got there."""
-    if len(standings) < 2 or standings[1].reached is None:
+    """Return by which share the first sent less than the second best, if known."""
+    second = second_best(standings)
+    if second is None or second.mib(view) == 0.0:
         return None
-    second = standings[1].mib(view)
-    return 1.0 - standings[0].mib(view) / second if second > 0.0 else None
+    return 1.0 - standings[0].mib(view) / second.mib(view)

@@ -40,6 +40,7 @@ WORDS = (
     ),
     (
         "second best",
-        "Of the runs that reached the target, the one with the next least traffic.",
+        "Of the runs that reached the target, the one with the next least traffic; one "
+        "of another algorithm where there is any.",
     ),
 )

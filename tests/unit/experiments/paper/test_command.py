@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,65 @@ def test_a_stored_run_with_other_settings_is_not_shown_beside_others(
     ):
         paper_command(request)
     assert {path.name for path in tmp_path.iterdir()} == {"runs"}
+
+
+def test_what_could_not_be_shown_is_found_before_anything_runs(
+    tmp_path: Path, planned: list[str]
+) -> None:
+    folder = store(tmp_path, "cifar10-iid", "libra")
+    (folder / "rounds.jsonl").write_text("{}\n")
+    request = ask("table1", out=tmp_path, scope=Scope(is_quick=True))
+    with refuses(f"{folder / 'rounds.jsonl'}:1: round must be 1, got None", RunError):
+        paper_command(request)
+    assert planned == []
+
+
+def test_a_folder_that_is_not_there_is_not_made_to_be_shown(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    with refuses(f"{out}: there is no such folder of results", RunError):
+        paper_command(ask("table1", out=out, may_run=False))
+    assert not out.exists()
+
+
+def test_what_was_written_before_survives_an_empty_request(tmp_path: Path) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
+    paper_command(ask("table1", "sweeps", out=tmp_path, may_run=False, as_json=True))
+    before = (tmp_path / "table1.md").read_text()
+    scope = Scope(only=("cifar100-iid",))
+    for product in ("table1", "sweeps", "fig-accuracy"):
+        request = ask(product, out=tmp_path, scope=scope, may_run=False)
+        message = f"{tmp_path}: holds no run that {product} could show"
+        with refuses(message, RunError):
+            paper_command(request)
+    assert (tmp_path / "table1.md").read_text() == before
+
+
+def test_a_figure_has_the_seeds_that_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed, n_rounds in ((1, 4), (2, 2)):
+        store(tmp_path, "cifar10-iid", "fediac", seed, n_rounds=n_rounds)
+    for seeds, n_points in (((1,), 4), ((1, 2), 2)):
+        scope = Scope(only=("cifar10-iid",), seeds=seeds)
+        request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
+        paper_command(replace(request, as_json=True))
+        row = json.loads(capsys.readouterr().out)["fig-accuracy"][0]
+        assert row["seeds"] == list(seeds)
+        assert len(row["points"]) == n_points
+
+
+def test_the_accuracy_figure_is_of_everything_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for scenario in ("cifar10-iid", "cifar100-iid"):
+        store(tmp_path, scenario, "fediac")
+    scope = Scope(only=("cifar100-iid",))
+    request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
+    paper_command(replace(request, as_json=True))
+    document = json.loads(capsys.readouterr().out)
+    assert {row["scenario"] for row in document["fig-accuracy"]} == {"cifar100-iid"}
+    assert str(tmp_path / "fig-accuracy.json") in document["files"]
+    drawn = json.loads((tmp_path / "fig-accuracy.json").read_text())
+    assert {row["scenario"] for row in drawn} == {"cifar10-iid", "cifar100-iid"}
+    page = (tmp_path / "fig-accuracy.md").read_text()
+    assert "One seed each." in page

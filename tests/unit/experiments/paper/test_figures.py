@@ -51,6 +51,7 @@ def betas() -> list[StoredRun]:
     return [
         make_run(
             [0.3, 0.3 + 0.05 * beta],
+            scenario="cifar10-noniid",
             entrant=f"{name}-beta{beta:g}",
             round_s=250.0,
             data={"partition": "dirichlet", "beta": beta},
@@ -64,14 +65,14 @@ def sizes() -> list[StoredRun]:
     return [
         make_run(
             [0.3, 0.5 + 0.01 * n / percent],
+            scenario=scenario,
             round_s=300.0,
-            data={"partition": partition},
             clients={"number": n},
             fediac={"threshold": f"{percent}%"},
         )
         for n in (20, 50)
         for percent in (5, 20)
-        for partition in ("iid", "dirichlet")
+        for scenario in ("cifar10-iid", "cifar10-noniid")
     ]
 
 
@@ -240,8 +241,8 @@ def test_final_accuracy_says_when_it_was(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     draw_noniid(betas(), path)
     words = read_words(path)
-    assert "fast switch, after 500 s" in words
-    assert "slow switch, after 500 s" in words
+    assert "CIFAR-10, non-IID: fast switch, after 500 s" in words
+    assert "CIFAR-10, non-IID: slow switch, after 500 s" in words
     assert note_of(path) == (
         "Accuracy of the last round that ended in time. One seed each."
     )
@@ -249,9 +250,17 @@ def test_final_accuracy_says_when_it_was(tmp_path: Path) -> None:
 
 def test_a_time_that_runs_did_not_reach_is_replaced_and_said(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
-    short = make_run([0.3], entrant="libra", seed=2, data={"partition": "dirichlet"})
+    short = make_run(
+        [0.3],
+        scenario="cifar10-noniid",
+        entrant="libra",
+        seed=2,
+        data={"partition": "dirichlet"},
+    )
     draw_noniid([*betas(), short], path)
-    assert "fast switch, after 10 s" in read_words(path)
+    words = read_words(path)
+    assert "CIFAR-10, non-IID: fast switch, after 10 s" in words
+    assert "CIFAR-10, non-IID: slow switch, after 11 s" in words
     assert note_of(path) == (
         "Accuracy of the last round that ended in time. The time is that of the "
         "shortest run, not 500 s. One seed each. A point is missing where no round "
@@ -266,16 +275,27 @@ def test_times_are_written_out(tmp_path: Path, round_s: float, words: str) -> No
     path = tmp_path / "figure.svg"
     run = make_run([0.3], round_s=round_s, data={"partition": "dirichlet"})
     draw_noniid([run], path, until_s=5_000.0)
-    assert f"fast switch, {words}" in read_words(path)
+    assert f"CIFAR-10, IID: fast switch, {words}" in read_words(path)
 
 
-def test_scale_has_a_panel_for_each_partition_and_a_line_for_each_size(
+def test_scenarios_of_a_figure_against_beta_have_rows(tmp_path: Path) -> None:
+    path = tmp_path / "figure.svg"
+    others = [replace(run, scenario="digits-noniid") for run in betas()]
+    draw_noniid([*betas(), *others], path)
+    words = read_words(path)
+    for title in ("CIFAR-10, non-IID", "Digits, non-IID"):
+        assert f"{title}: fast switch, after 500 s" in words
+    assert words.count("final test accuracy, %") == 2
+
+
+def test_scale_has_a_panel_for_each_scenario_and_a_line_for_each_size(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "figure.svg"
     draw_scale(sizes(), path)
     words = read_words(path)
-    assert words.index("IID, after 500 s") < words.index("non-IID, after 500 s")
+    iid, other = (f"CIFAR-10, {name}, after 500 s" for name in ("IID", "non-IID"))
+    assert words.index(iid) < words.index(other)
     assert [words.count(f"{n} clients") for n in (20, 50)] == [1, 1]
     assert note_of(path).startswith("Slow switch. Accuracy of the last round")
 

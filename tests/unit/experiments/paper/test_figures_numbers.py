@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from fediac.errors import RunError
@@ -140,10 +142,11 @@ def test_final_is_the_last_round_within_the_time_that_all_runs_have() -> None:
         for algorithm in ("fediac", "libra")
         for beta in (0.3, 5.0)
     ]
-    # Runs with beta 5 end after three rounds, on the fast switch after 30 s.
-    assert {row["within_s"] for row in rows} == {30.0}
-    assert [row["accuracy"] for row in rows] == [0.3] * 4 + [0.2] * 4
-    assert [row["rounds"] for row in rows] == [[3]] * 4 + [[2]] * 4
+    # Runs with beta 5 end after three rounds, a tenth later on the slow switch.
+    ends = [row["within_s"] for row in rows]
+    assert ends == pytest.approx([30.0] * 4 + [33.0] * 4)
+    assert [row["accuracy"] for row in rows] == [0.3] * 8
+    assert [row["rounds"] for row in rows] == [[3]] * 8
 
 
 def test_final_is_never_later_than_asked_for() -> None:
@@ -196,28 +199,31 @@ def test_thresholds_are_shares_of_the_clients_however_they_are_given() -> None:
         make_run(
             [0.3],
             entrant=f"fediac-n{n}",
-            data={"partition": partition},
+            scenario=scenario,
             clients={"number": n},
             fediac={"threshold": threshold},
         )
-        for n, threshold, partition in (
-            (30, "5%", "iid"),
-            (20, 3, "iid"),
-            (20, "10%", "dirichlet"),
+        for n, threshold, scenario in (
+            (30, "5%", "digits-iid"),
+            (20, 3, "digits-iid"),
+            (20, "10%", "cifar10-iid"),
         )
     ]
     runs.append(make_run([0.3], entrant="libra"))
     rows = scale_numbers(runs)
-    keys = ("switch", "partition", "n_clients", "share", "threshold")
+    keys = ("switch", "scenario", "n_clients", "share", "threshold")
     assert [tuple(row[key] for key in keys) for row in rows] == [
-        ("slow", "dirichlet", 20, 10.0, 2),
-        ("slow", "iid", 20, 15.0, 3),
-        ("slow", "iid", 30, 5.0, 2),
+        ("slow", "cifar10-iid", 20, 10.0, 2),
+        ("slow", "digits-iid", 20, 15.0, 3),
+        ("slow", "digits-iid", 30, 5.0, 2),
     ]
 
 
-def test_the_clock_is_the_first_there_is_if_the_one_asked_for_is_not() -> None:
-    rows = scale_numbers([make_run([0.3])], switch="83000")
+def test_the_clock_is_the_first_there_is_if_there_is_no_slow_one() -> None:
+    run = make_run([0.3])
+    (record,) = run.records
+    fast = record | {"time_s": {"83000": 12.0, "fast": 10.0}}
+    rows = scale_numbers([replace(run, records=(fast,))])
     assert [row["switch"] for row in rows] == ["fast"]
 
 

@@ -39,21 +39,21 @@ def test_noniid_has_a_line_for_every_point() -> None:
         make_run([0.3], entrant="libra", round_s=90.0, data=data),
     ]
     assert tabulate_noniid(noniid_numbers(runs)) == (
-        "| switch | algorithm | beta | seeds | rounds | accuracy, % |\n"
-        "| --- | --- | ---: | ---: | ---: | ---: |\n"
-        "| fast | fediac | 0.3 | 2 | 2 | 40.00 |\n"
-        "| fast | libra | 0.3 | 1 | 0 | none in time |\n"
-        "| slow | fediac | 0.3 | 2 | 1 to 2 | 35.00 (30.00 to 40.00) |\n"
-        "| slow | libra | 0.3 | 1 | 0 | none in time |\n"
+        "| scenario | switch | algorithm | beta | seeds | s | rounds | accuracy, % |\n"
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
+        "| cifar10-iid | fast | fediac | 0.3 | 2 | 20 | 2 | 40.00 |\n"
+        "| cifar10-iid | fast | libra | 0.3 | 1 | 20 | 0 | none in time |\n"
+        "| cifar10-iid | slow | fediac | 0.3 | 2 | 22 | 2 | 40.00 |\n"
+        "| cifar10-iid | slow | libra | 0.3 | 1 | 22 | 0 | none in time |\n"
     )
 
 
 def test_scale_has_the_threshold_as_a_count_and_a_share() -> None:
     run = make_run([0.3], clients={"number": 30}, fediac={"threshold": "15%"})
     assert tabulate_scale(scale_numbers([run])) == (
-        "| partition | clients | threshold | seeds | rounds | accuracy, % |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: |\n"
-        "| writer | 30 | 5 (15 %) | 1 | 1 | 30.00 |\n"
+        "| scenario | clients | threshold | seeds | s | rounds | accuracy, % |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| cifar10-iid | 30 | 5 (15 %) | 1 | 11 | 1 | 30.00 |\n"
     )
 
 

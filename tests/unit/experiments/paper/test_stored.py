@@ -11,7 +11,7 @@ from fediac.errors import RunError
 from fediac.experiments.paper.plan import FULL, Product, list_entrants
 from fediac.experiments.paper.scenarios import find_scenario
 from fediac.experiments.paper.stored import read_one, read_stored, run_folder
-from tests.runs import read_rounds, write_run
+from tests.runs import edit_rounds, read_rounds, write_run
 from tests.support import refuses
 from tests.unit.experiments.paper.tiny_scenario import make_run
 
@@ -96,6 +96,26 @@ def test_rounds_out_of_order_are_refused(tmp_path: Path) -> None:
     assert len(read_rounds(folder)) == 2
     with refuses(f"{path}:1: round must be 1, got 2", RunError):
         read_stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"accuracy": None}, "accuracy must be a number of at least 0, got null"),
+        ({"accuracy": 63}, "accuracy must be in 0..1, got 63.0"),
+        ({"payload_mib": "many"}, 'payload_mib must be a number of at least 0, got "m'),
+        ({"time_s": 3.0}, "time_s must be an object, got 3.0"),
+        ({"time_s": {"fast": -1}}, "time_s.fast must be a number of at least 0, got"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(
+    tmp_path: Path, change: dict[str, Any], text: str
+) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    edit_rounds(folder, lambda records: records[1].update(change))
+    with pytest.raises(RunError) as caught:
+        read_stored(tmp_path)
+    assert str(caught.value).startswith(f"{folder / 'rounds.jsonl'}:2: {text}")
 
 
 def test_a_run_in_the_folder_of_another_seed_is_refused(tmp_path: Path) -> None:

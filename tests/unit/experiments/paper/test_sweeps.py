@@ -61,8 +61,17 @@ def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
 def test_a_setting_alone_is_shown_on_request_but_never_the_best() -> None:
     runs = [make_run(UP, entrant="fediac-a2")]
     assert list_candidates(runs) == []
-    (alone,) = list_candidates(runs, alone=True)
-    assert (alone.entrant, alone.is_best) == ("fediac-a2", False)
+    found = list_candidates(runs, alone=True)
+    assert [each.entrant for each in found if each.rows] == ["fediac-a2"]
+    assert not any(each.is_best or each.reached for each in found if not each.rows)
+    assert not any(each.is_best for each in found)
+
+
+def test_settings_that_were_not_run_are_listed_as_such() -> None:
+    runs = [make_run(UP, entrant=name) for name in ("fediac", "fediac-a2")]
+    text = render_markdown(list_candidates(runs))
+    assert "| CIFAR-10, IID | fediac | a = 1 | not run | — |  |\n" in text
+    assert "| CIFAR-10, IID | fediac | a = 4 | not run | — |  |\n" in text
 
 
 def test_a_setting_that_misses_with_one_seed_is_not_the_best() -> None:
@@ -97,7 +106,7 @@ def test_none_is_best_while_a_cheaper_one_may_get_there(
 
 def test_no_setting_is_best_where_none_gets_there() -> None:
     runs = [make_run(MISSED, entrant=name) for name in ("libra", "libra-k5")]
-    assert [each.is_best for each in list_candidates(runs)] == [False, False]
+    assert [each.is_best for each in list_candidates(runs)] == [False] * 4
 
 
 def test_the_table_fits_a_terminal() -> None:

@@ -13,6 +13,7 @@ from fediac.experiments.report.target import (
     rank,
     reach,
     saving,
+    second_best,
 )
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 from tests.support import refuses
@@ -66,6 +67,20 @@ def test_saving_is_against_the_second_best(runs: list[Run]) -> None:
     assert saving(standings, "payload") == expected
     assert saving(standings[:1], "payload") is None
     assert saving([best, standings[-1]], "payload") is None
+
+
+def test_settings_of_one_algorithm_do_not_compete(tmp_path: Path) -> None:
+    for name, algorithm in (("a", "fediac"), ("b", "fediac"), ("c", "libra")):
+        write_run(tmp_path / name, algorithm)
+    runs = read_runs([tmp_path])[0]
+    standings = rank(runs, Target(0.3, ""), "payload")
+    first = standings[0].run.algorithm
+    second = second_best(standings)
+    assert second is not None
+    assert second.run.algorithm != first
+    alike = [each for each in standings if each.run.algorithm == "fediac"]
+    assert second_best(alike) is alike[1]
+    assert second_best(alike[:1]) is None
 
 
 def test_table_starts_with_the_thriftiest_run(runs: list[Run]) -> None:

@@ -38,7 +38,7 @@ from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.tensorboard import open_log
-from fediac.experiments.versions import describe_versions
+from fediac.experiments.versions import add_earlier, describe_versions
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound, Progress
@@ -211,8 +211,11 @@ def _write_config(settings: RunSettings, folder: Path) -> None:
     import tomli_w  # needed to write settings, not to read or compare them
 
     document = _resolved(settings)
-    document["versions"] = describe_versions(document["train"]["device"])
-    write_whole(folder / CONFIG, tomli_w.dumps(document))
+    own = describe_versions(document["train"]["device"])
+    config = folder / CONFIG
+    before = tomllib.loads(config.read_text("utf-8")) if config.exists() else {}
+    document["versions"] = add_earlier(own, before.get("versions", {}))
+    write_whole(config, tomli_w.dumps(document))
 
 
 def _resolved(settings: RunSettings) -> dict[str, Any]:

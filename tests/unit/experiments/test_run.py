@@ -80,6 +80,18 @@ def test_the_settings_are_kept_resolved_with_seed_and_versions(tmp_path: Path) -
     assert read_lines(tmp_path / "again") == read_lines(tmp_path / "run")
 
 
+def test_everybody_who_wrote_a_part_of_a_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n_rounds, commit in ((1, "first"), (2, "second"), (3, "second")):
+        monkeypatch.setenv("FEDIAC_COMMIT", commit)
+        settings = make_settings(tmp_path / "data", stop={"rounds": n_rounds})
+        run_experiment(settings, tmp_path / "run", resumes=n_rounds > 1)
+    versions = tomllib.loads((tmp_path / "run" / CONFIG).read_text())["versions"]
+    assert versions["commit"] == "second"
+    assert [each["commit"] for each in versions["earlier"]] == ["first"]
+
+
 def test_the_final_model_loads_into_the_users_own(tmp_path: Path) -> None:
     name = "tests.tiny:normed_model"
     run(tmp_path / "run", model={"name": name}, stop={"rounds": 1})

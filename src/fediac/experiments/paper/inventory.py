@@ -36,9 +36,15 @@ def _row(run: StoredRun, results: Path) -> dict[str, Any]:
         "best": max(record["accuracy"] for record in run.records),
         "payload MiB": run.last["payload_mib"],
         "real s": sum(record[name] for record in run.records for name in _CLOCKS),
-        "machine": versions.get("machine", ""),
-        "commit": versions.get("commit", ""),
+        "machine": _all(versions, "machine"),
+        "commit": _all(versions, "commit"),
     }
+
+
+def _all(versions: dict[str, Any], name: str) -> str:
+    """Return who wrote a run, in the order in which they did."""
+    everyone = [*versions.get("earlier", ()), versions]
+    return ", ".join(dict.fromkeys(each.get(name, "") for each in everyone))
 
 
 def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
@@ -70,6 +76,6 @@ def _render(row: dict[str, Any]) -> str:
 
 
 def _short(commit: str) -> str:
-    """Return the first digits of a commit, and whether it was changed."""
-    digits, dash, change = commit.partition("-")
-    return digits[:10] + dash + change
+    """Return the first digits of commits, and whether they were changed."""
+    parts = [each.partition("-") for each in commit.split(", ")]
+    return ", ".join(digits[:10] + dash + change for digits, dash, change in parts)

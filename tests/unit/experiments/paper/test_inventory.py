@@ -29,3 +29,13 @@ def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
     n_rounds = sum(len(run.records) for run in runs)
     assert f"2 runs, {n_rounds} rounds" in text
     assert text.rstrip().endswith("| Abacus | 0000000000 |")
+
+
+def test_all_who_wrote_a_run_are_named(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "libra")
+    first = {"machine": "Abacus", "commit": "1" * 40}
+    versions = {"machine": "Abacus", "commit": "2" * 40 + "-dirty", "earlier": [first]}
+    with (folder / "config.toml").open("a") as file:
+        file.write(tomli_w.dumps({"versions": versions}))
+    text = render_inventory(list_stored(tmp_path))
+    assert text.rstrip().endswith("| Abacus | 1111111111, 2222222222-dirty |")

@@ -81,7 +81,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be run, and how long.")
+        bool,
+        typer.Option("--dry-run", help="Say what would be run, and how many rounds."),
     ] = False,
     no_run: Annotated[
         bool, typer.Option("--no-run", help="Only from runs that are stored.")

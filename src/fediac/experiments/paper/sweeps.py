@@ -157,7 +157,9 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "",
         "The settings that the paper chose from (arXiv 2402.03815, Sec. V-A3), and "
         "which one needs the least payload here, of those that were run. Families "
-        "with less than two of them are left out. Several seeds: mean (range). "
+        "with less than two of them are left out. In fediac-topk, which is not in the "
+        "paper, clients vote for their k largest entries without drawing numbers. "
+        "Several seeds: mean (range). "
         f"{NOT_YET}",
         "",
         "| scenario | " + " | ".join(HEADINGS) + " |",

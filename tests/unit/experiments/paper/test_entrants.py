@@ -45,7 +45,13 @@ def test_candidates_are_those_the_paper_chose_from() -> None:
     assert [each.libra.sent for each in chosen["libra"]] == shares
     assert [each.omnireduce.sent for each in chosen["omnireduce"]] == shares
     for family, settings in chosen.items():
-        assert {each.algorithm for each in settings} == {family}
+        assert {each.algorithm for each in settings} == {family.partition("-")[0]}
+
+
+def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
+    settings = [entrant.apply(IID) for entrant in CANDIDATES["fediac-topk"]]
+    assert {each.fediac.law for each in settings} == {"topk"}
+    assert [each.fediac.threshold for each in settings] == [3, 4, 5, 6]
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:

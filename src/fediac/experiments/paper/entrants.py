@@ -94,8 +94,8 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
 }
 """Family -> the settings that the paper chose from (Sec. V-A3).
 
-The last is ours: clients vote for exactly their k largest entries. They agree more often
-then, so higher thresholds are worth a try.
+The last is ours: clients vote for exactly their k largest entries. They agree more
+often then, so higher thresholds are worth a try.
 """
 
 

@@ -2,12 +2,15 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fediac.experiments.paper import sweeps, tables
 from fediac.experiments.paper.inventory import list_stored, render_inventory
+from fediac.experiments.paper.plan import Product, Scope
+from fediac.experiments.paper.products import make_product
 from fediac.experiments.paper.stored import StoredRun, read_stored
 from fediac.experiments.report.reading import read_runs
 
@@ -46,6 +49,33 @@ def test_every_run_is_listed(folder: Path) -> None:
     assert rows
     assert (folder / "runs.md").read_text() == render_inventory(rows)
     assert all(row["machine"] and row["commit"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("product", "folder", "scope"),
+    [
+        (Product.FIG_ACCURACY, RESULTS, Scope()),
+        (
+            Product.FIG_SCALE,
+            RESULTS / "digits",
+            Scope(only=("digits-iid", "digits-noniid"), until_s=3.0),
+        ),
+        (
+            Product.FIG_NONIID,
+            RESULTS / "digits",
+            Scope(only=("digits-noniid",), seeds=(1, 2, 3), until_s=3.0),
+        ),
+    ],
+)
+def test_figures_come_from_the_runs(
+    tmp_path: Path, product: Product, folder: Path, scope: Scope
+) -> None:
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    make_product(product, scope, tmp_path)
+    # Not the picture itself: its bytes depend on the release of Matplotlib.
+    for ending in ("json", "md"):
+        name = f"{product}.{ending}"
+        assert (tmp_path / name).read_text() == (folder / name).read_text()
 
 
 def test_stored_runs_can_be_reported(runs: list[StoredRun]) -> None:

@@ -62,7 +62,8 @@ def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
             "model must draw no random numbers (dropout) on CUDA; train it on the CPU"
         )
     for each in module.modules():
-        if isinstance(each, nn.modules.batchnorm._NormBase) and each.momentum is None:
+        is_norm = isinstance(each, nn.modules.batchnorm._NormBase)
+        if is_norm and each.momentum is None and each.num_batches_tracked is not None:
             raise ConfigError(
                 f"{type(each).__name__} must have a momentum on CUDA, got None; "
                 "train it on the CPU"

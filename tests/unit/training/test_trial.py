@@ -119,5 +119,12 @@ def test_models_that_cuda_could_not_repeat_are_refused(
         check_for_cuda(module, INPUTS, 3)
 
 
-def test_other_models_may_train_on_cuda() -> None:
-    check_for_cuda(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), INPUTS, 3)
+@pytest.mark.parametrize(
+    "norm",
+    [
+        nn.BatchNorm1d(3),
+        nn.BatchNorm1d(3, momentum=None, track_running_stats=False),
+    ],
+)
+def test_other_models_may_train_on_cuda(norm: nn.Module) -> None:
+    check_for_cuda(nn.Sequential(nn.Linear(6, 3), norm), INPUTS, 3)

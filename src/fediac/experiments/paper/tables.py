@@ -138,9 +138,9 @@ def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | N
     """
     if not all(row.reached for row in own):
         return None
+    ours = {row.seed: row.spent_mib for row in own}
     savings = []
     for rows in baselines:
-        ours = {row.seed: row.spent_mib for row in own}
         theirs = [row for row in rows if row.seed in ours]
         if theirs and not any(row.gave_up for row in theirs):
             spent = sum(row.spent_mib for row in theirs)

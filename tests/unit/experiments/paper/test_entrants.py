@@ -51,13 +51,14 @@ def test_candidates_are_those_the_paper_chose_from() -> None:
 def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
     settings = [entrant.apply(IID) for entrant in CANDIDATES["fediac-topk"]]
     assert {each.fediac.law for each in settings} == {"topk"}
+    assert {each.fediac.bits for each in settings} == {"bound"}
     assert [each.fediac.threshold for each in settings] == [3, 4, 5, 6]
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:
-    entrant = CANDIDATES["switchml"][0]
+    entrant = CANDIDATES["switchml"][1]
     changed = entrant.apply(IID)
-    switchml = replace(IID.switchml, bits=8)
+    switchml = replace(IID.switchml, bits=10)
     assert changed == replace(IID, algorithm="switchml", switchml=switchml)
 
 
@@ -66,7 +67,7 @@ def test_only_what_an_entrant_changes_is_changed() -> None:
     [
         (CANDIDATES["fediac"][2], IID, "fediac"),
         (CANDIDATES["fediac"][2], NONIID, "fediac-a3"),
-        (CANDIDATES["switchml"][2], IID, "switchml"),
+        (CANDIDATES["switchml"][0], IID, "switchml"),
         (CANDIDATES["libra"][2], NONIID, "libra"),
         (vary_beta([0.5])[0], NONIID, "fediac"),
         (vary_beta([0.5])[1], IID, "libra-beta0.5"),

@@ -12,7 +12,13 @@ FOLDER = Path(scenarios.__file__).with_name("scenarios")
 CIFAR = [name for name in NAMES if name.startswith("cifar")]
 PAPER = [*CIFAR, "femnist"]
 
-OWN_BEST = {"cifar100-iid": (2, 8), "cifar100-noniid": (3, 8), "unipen62": (3, 8)}
+OWN_BEST = {
+    "cifar10-iid": (3, 8),
+    "cifar10-noniid": (4, 8),
+    "cifar100-iid": (2, 8),
+    "cifar100-noniid": (3, 8),
+    "unipen62": (3, 8),
+}
 """Scenario -> FediAC's threshold and SwitchML's bits, where ours were better than the
 paper's; see the sweeps among the results."""
 

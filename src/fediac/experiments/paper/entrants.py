@@ -40,9 +40,11 @@ class Entrant:
         return settings
 
 
+_TUNED, _BOUND = ("fediac.bits", "tuned"), ("fediac.bits", "bound")
+
 MAIN = (
-    Entrant("fediac", "fediac", (("fediac.bits", "tuned"),)),
-    Entrant("fediac-bound", "fediac", (("fediac.bits", "bound"),)),
+    Entrant("fediac", "fediac", (_TUNED,)),
+    Entrant("fediac-bound", "fediac", (_BOUND,)),
     Entrant("switchml", "switchml"),
     Entrant("libra", "libra"),
     Entrant("omnireduce", "omnireduce"),
@@ -73,7 +75,7 @@ def _top_k(algorithm: str) -> tuple[Entrant, ...]:
 
 CANDIDATES: dict[str, tuple[Entrant, ...]] = {
     "fediac": tuple(
-        Entrant(f"fediac-a{a}", "fediac", (("fediac.threshold", a),), f"a = {a}")
+        Entrant(f"fediac-a{a}", "fediac", (("fediac.threshold", a), _TUNED), f"a = {a}")
         for a in (1, 2, 3, 4)
     ),
     "switchml": tuple(
@@ -86,11 +88,7 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         Entrant(
             f"fediac-topk-a{a}",
             "fediac",
-            (
-                ("fediac.law", "topk"),
-                ("fediac.threshold", a),
-                ("fediac.bits", "bound"),
-            ),
+            (("fediac.law", "topk"), ("fediac.threshold", a), _BOUND),
             f"a = {a}",
         )
         for a in (3, 4, 5, 6)
@@ -110,10 +108,10 @@ def vary_beta(betas: Sequence[float]) -> list[Entrant]:
         Entrant(
             f"{algorithm}-beta{beta:g}",
             algorithm,
-            (("data.partition", "dirichlet"), ("data.beta", beta)),
+            (("data.partition", "dirichlet"), ("data.beta", beta), *width),
             f"β = {beta:g}",
         )
-        for algorithm in ("fediac", "libra")
+        for algorithm, width in (("fediac", (_TUNED,)), ("libra", ()))
         for beta in betas
     ]
 
@@ -124,7 +122,7 @@ def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
         Entrant(
             f"fediac-n{n}-a{percent}",
             "fediac",
-            (("clients.number", n), ("fediac.threshold", f"{percent}%")),
+            (("clients.number", n), ("fediac.threshold", f"{percent}%"), _TUNED),
             f"N = {n}, a = {percent} % of N",
         )
         for n in numbers

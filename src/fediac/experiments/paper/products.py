@@ -97,9 +97,6 @@ def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made
     found = sweeps.list_candidates(runs)
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
-    if not asked:  # nothing to choose from yet, but what was just run is shown
-        known = sweeps.list_candidates(runs, alone=True)
-        asked = [each for each in known if each.scenario in names]
     _check_some(asked, Product.SWEEPS, results)
     files = _write_both(
         results / Product.SWEEPS,

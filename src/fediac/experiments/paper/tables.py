@@ -19,6 +19,8 @@ NOTHING = "—"
 ROUNDS = "{:,.3g}"
 """Form of a number of rounds, which has a mean over seeds."""
 
+MIB, SECONDS = "{:,.1f}", "{:,.1f} s"
+
 NOT_YET = "Not yet: the run ends before it had all of its rounds."
 
 
@@ -33,6 +35,7 @@ class Row:
         payload_mib: Of all clients, up and down; None where it was not reached.
         time_s: Simulated; None where it was not reached.
         spent_mib: Payload of these rounds.
+        spent_s: Simulated time of these rounds.
     """
 
     scenario: str
@@ -46,6 +49,7 @@ class Row:
     payload_mib: float | None
     time_s: float | None
     spent_mib: float
+    spent_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> 
         payload_mib=None if at is None else at["payload_mib"],
         time_s=None if at is None else at["time_s"][switch],
         spent_mib=end["payload_mib"],
+        spent_s=end["time_s"][switch],
     )
 
 
@@ -175,8 +180,8 @@ def _cells(line: Line) -> tuple[str, ...]:
     head = line.entrant, str(len(line.rows)), rounds
     if not line.reached:
         return *head, NOTHING, NOTHING, NOTHING
-    mib = spread(line.values("payload_mib"), "{:,.1f}")
-    time = spread(line.values("time_s"), "{:,.1f} s")
+    mib = spread(line.values("payload_mib"), MIB)
+    time = spread(line.values("time_s"), SECONDS)
     return *head, mib, time, saving
 
 

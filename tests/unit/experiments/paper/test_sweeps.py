@@ -30,48 +30,54 @@ def tried() -> list[StoredRun]:
 
 
 def best(runs: Sequence[StoredRun]) -> list[str]:
-    return [each.entrant for each in list_candidates(runs) if each.is_best]
+    return [each.entrant for each in list_candidates(runs) if each.least_traffic]
 
 
 def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
     found = list_candidates(tried())
-    assert [(each.entrant, each.setting, each.is_best) for each in found] == [
-        ("fediac-a1", "a = 1", False),
-        ("fediac-a2", "a = 2", False),
-        ("fediac", "a = 3", True),
-        ("fediac-a4", "a = 4", False),
+    assert [(each.entrant, each.setting) for each in found] == [
+        ("fediac-a1", "a = 1"),
+        ("fediac-a2", "a = 2"),
+        ("fediac", "a = 3"),
+        ("fediac-a4", "a = 4"),
+        ("switchml", "b = 8"),
+        ("switchml-bits10", "b = 10"),
+        ("switchml-bits12", "b = 12"),
+        ("switchml-bits14", "b = 14"),
     ]
+    assert [each.entrant for each in found if each.least_traffic] == ["fediac"]
+    assert [each.entrant for each in found if each.fastest] == ["fediac-a1"]
     documents = as_documents(found)
-    assert [each["reached"] for each in documents] == [True, True, True, False]
+    assert [each["reached"] for each in documents[:4]] == [True, True, True, False]
     assert documents[2] == {
         "scenario": "cifar10-iid",
         "family": "fediac",
         "entrant": "fediac",
         "setting": "a = 3",
-        "is_best": True,
+        "least_traffic": True,
+        "fastest": False,
         "reached": True,
         "seeds": [1],
         "target": [0.63],
         "rounds": [3],
         "payload_mib": [300.0],
+        "time_s": [30.0],
     }
     assert documents[3]["payload_mib"] == [None]
 
 
-def test_a_setting_alone_is_shown_on_request_but_never_the_best() -> None:
-    runs = [make_run(UP, entrant="fediac-a2")]
-    assert list_candidates(runs) == []
-    found = list_candidates(runs, alone=True)
+def test_a_setting_alone_is_never_the_best() -> None:
+    found = list_candidates([make_run(UP, entrant="fediac-a2")])
     assert [each.entrant for each in found if each.rows] == ["fediac-a2"]
-    assert not any(each.is_best or each.reached for each in found if not each.rows)
-    assert not any(each.is_best for each in found)
+    assert not any(each.reached for each in found if not each.rows)
+    assert not any(each.least_traffic or each.fastest for each in found)
 
 
 def test_settings_that_were_not_run_are_listed_as_such() -> None:
     runs = [make_run(UP, entrant=name) for name in ("fediac", "fediac-a2")]
     text = render_markdown(list_candidates(runs))
-    assert "| CIFAR-10, IID | fediac | a = 1 | not run | — |  |\n" in text
-    assert "| CIFAR-10, IID | fediac | a = 4 | not run | — |  |\n" in text
+    cells = "not run | **300.0** in 3, *30.0 s* | 300.0 in 3, 30.0 s | not run"
+    assert f"| CIFAR-10, IID | {cells} |\n" in text
 
 
 def test_a_setting_that_misses_with_one_seed_is_not_the_best() -> None:
@@ -106,7 +112,8 @@ def test_none_is_best_while_a_cheaper_one_may_get_there(
 
 def test_no_setting_is_best_where_none_gets_there() -> None:
     runs = [make_run(MISSED, entrant=name) for name in ("libra", "libra-k5")]
-    assert [each.is_best for each in list_candidates(runs)] == [False] * 4
+    found = list_candidates(runs)
+    assert [each.least_traffic or each.fastest for each in found] == [False] * 4
 
 
 def test_the_table_fits_a_terminal() -> None:
@@ -117,11 +124,18 @@ def test_the_table_fits_a_terminal() -> None:
     text = capture.get()
     assert max(map(len, text.splitlines())) <= 80
     cells = [line.replace("│", " ").split() for line in text.splitlines()]
-    assert ["fediac", "a", "=", "3", "3", "300.0", "best"] in cells
-    assert ["fediac", "a", "=", "4", "not", "in", "100", "—"] in cells
+    fast = ["20.0", "s", "time"]
+    assert ["fediac", "a", "=", "1", "2", "360.0", *fast] in cells
+    lean = ["30.0", "s", "traffic"]
+    assert ["fediac", "a", "=", "3", "3", "300.0", *lean] in cells
+    assert ["fediac", "a", "=", "4", "not", "in", "100", "—", "—"] in cells
 
 
-def test_markdown_has_a_line_for_every_setting() -> None:
+def test_markdown_has_a_table_for_every_family() -> None:
     text = render_markdown(list_candidates(tried()))
-    assert "| CIFAR-10, IID | fediac | a = 3 | 3 | 300.0 | best |\n" in text
-    assert text.count("\n| CIFAR-10, IID |") == 4
+    assert "## fediac\n\n| scenario | a = 1 | a = 2 | a = 3 | a = 4 |\n" in text
+    cells = "360.0 in 2, *20.0 s* | 360.0 in 3, 30.0 s | **300.0** in 3, 30.0 s"
+    assert f"| CIFAR-10, IID | {cells} | not in 100 |\n" in text
+    assert "## switchml\n\n| scenario | b = 8 | b = 10 | b = 12 | b = 14 |\n" in text
+    cells = "1,500.0 in 3, 30.0 s | not run | not run | not run"
+    assert f"| CIFAR-10, IID | {cells} |\n" in text

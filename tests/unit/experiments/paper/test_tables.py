@@ -65,6 +65,7 @@ def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:
         "payload_mib": 300.0,
         "time_s": 33.0,
         "spent_mib": 300.0,
+        "spent_s": 33.0,
     }
     assert rows[3] == rows[0] | {
         "algorithm": "omnireduce",
@@ -74,6 +75,7 @@ def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:
         "payload_mib": None,
         "time_s": None,
         "spent_mib": 100.0,
+        "spent_s": 1100.0,
     }
 
 

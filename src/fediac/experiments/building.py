@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fediac import native
 from fediac.compressors import (
     Compressor,
     FedAvg,
@@ -22,7 +21,6 @@ from fediac.compressors import (
 )
 from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
-from fediac.core.rng import Stream
 from fediac.errors import ConfigError
 from fediac.experiments.algorithms import make_compressor
 from fediac.experiments.settings import RunSettings, TrainSettings
@@ -31,12 +29,12 @@ from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
 from fediac.training.datasets import Dataset, load_dataset
+from fediac.training.engines import make_engine
 from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
 
-_CUDA_AT_ONCE = 8
 _HOT_ROUNDS_FROM = 1 << 31
 """Round numbers of the training that finds libra's hot entries: no real round's."""
 
@@ -96,7 +94,6 @@ def build_experiment(settings: RunSettings) -> Experiment:
         seed=settings.seed,
         switch=Switch(settings.network.register_bytes),
         averages_statistics=settings.train.statistics == "average",
-        through_server=settings.algorithm in ("fedavg", "topk"),
     )
     return Experiment(settings, dataset, partition, engine, federation, choices)
 
@@ -178,25 +175,19 @@ def _make_engine(
     settings: RunSettings, dataset: Dataset, partition: Partition
 ) -> CpuEngine | CudaEngine:
     shape = dataset.train.images.shape[1:]
-    seed = int(
-        Stream(settings.seed, 0, 0, "initial weights").words(0, 1, like=np.zeros(0))[0]
-    )
+    seed = settings.seed
 
     def build() -> nn.Module:
         return build_model(settings.model.name, shape, dataset.n_classes, seed=seed)
 
-    make: Callable[..., CpuEngine | CudaEngine]
-    if choose_device(settings.train.device) == "cuda":
-        make, n_default = CudaEngine, _CUDA_AT_ONCE
-    else:
-        make, n_default = CpuEngine, native.n_threads()
-    return make(
+    return make_engine(
         build,
         dataset,
         partition.clients,
         _local_settings(settings.train),
-        seed=settings.seed,
-        n_at_once=settings.train.at_once or n_default,
+        seed=seed,
+        on_cuda=choose_device(settings.train.device) == "cuda",
+        n_at_once=settings.train.at_once,
     )
 
 

@@ -1,7 +1,6 @@
 """Federated learning with a user's own model and data, in a few lines of Python."""
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,15 +21,13 @@ from fediac.training.arguments import (
     make_algorithm,
     make_module,
 )
-from fediac.training.cpu import CpuEngine
-from fediac.training.cuda import CudaEngine
+from fediac.training.engines import make_engine
 from fediac.training.federation import Federation
 from fediac.training.local import LocalSettings
+from fediac.training.models import draw_weights
 from fediac.training.own_data import Pair, dataset_of
 from fediac.training.splits import split_iid
 from fediac.transports import RoundFacts
-
-_CUDA_AT_ONCE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,8 @@ class Experiment:
     """Clients that train a model together through a switch.
 
     Args:
-        model: Makes the model; its initial weights are everybody's.
+        model: Makes the model; its initial weights are everybody's, and what PyTorch
+            draws for them depends on ``seed``.
         train: Inputs and labels, NumPy arrays or tensors. Inputs of uint8 are images
             and get normalized; other whole numbers reach the model as int64, all else
             as float32.
@@ -87,7 +85,8 @@ class Experiment:
     ) -> None:
         check_settings(local, network, seed=seed, device=device)
         dataset = dataset_of(train, test)
-        initial = make_module(model)
+        with draw_weights(seed):
+            initial = make_module(model)
         dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
         algorithm = make_algorithm(compressor, dim)
         n_clients = algorithm.n_clients
@@ -98,15 +97,13 @@ class Experiment:
             clients, n_clients=n_clients, n_examples=len(dataset.train.labels)
         )
         local = LocalSettings(epochs=1, batch_size=32) if local is None else local
-        has_cuda = torch.cuda.is_available() and device != "cpu"
-        make = CudaEngine if has_cuda else CpuEngine
-        self._engine = make(
+        self._engine = make_engine(
             lambda: copy.deepcopy(initial),
             dataset,
             clients,
             local,
             seed=seed,
-            n_at_once=_CUDA_AT_ONCE if has_cuda else os.cpu_count() or 1,
+            on_cuda=torch.cuda.is_available() and device != "cpu",
         )
         self._federation = Federation(
             engine=self._engine,
@@ -122,6 +119,8 @@ class Experiment:
             paper_uplinks(n_clients, seed=seed), paper_switch("fast")
         )
         self._seed = seed
+        self._progress = self._federation.start()
+        self._payload_mib = self._time_s = 0.0
 
     @property
     def module(self) -> nn.Module:
@@ -129,30 +128,30 @@ class Experiment:
         return self._engine.model.module
 
     def run(self, n_rounds: int) -> Iterator[RoundReport]:
-        """Return an iterator that runs a round and gives a report at each step."""
+        """Return an iterator that runs a round and gives a report at each step.
+
+        Called again, it goes on where the last one stopped.
+        """
         check_whole("n_rounds", n_rounds, at_least=1)
         return self._rounds(n_rounds)
 
     def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:
-        progress = self._federation.start()
-        payload_mib = time_s = 0.0
         for _ in range(n_rounds):
-            done = self._federation.run_round(progress)
-            progress = done.progress
-            number = progress.round_number
-            payload_mib += done.ledger.traffic(PAYLOAD).payload_mib
-            time_s += simulate_round(
+            done = self._federation.run_round(self._progress)
+            self._progress = done.progress
+            self._payload_mib += done.ledger.traffic(PAYLOAD).payload_mib
+            self._time_s += simulate_round(
                 done.ledger,
                 self._network,
                 seed=self._seed,
-                round_number=number,
-                start_s=time_s,
+                round_number=done.progress.round_number,
+                start_s=self._time_s,
             ).round_s
             yield RoundReport(
-                round_number=number,
+                round_number=done.progress.round_number,
                 accuracy=done.evaluation.accuracy,
                 loss=done.evaluation.loss,
-                payload_mib=payload_mib,
-                time_s=time_s,
+                payload_mib=self._payload_mib,
+                time_s=self._time_s,
                 facts=done.result.facts,
             )

@@ -80,11 +80,11 @@ class Federation:
         rate: Round number -> learning rate.
         seed: Of the whole run.
         switch: Where sums are made.
-        averages_statistics: Average batch norm's running statistics every round. If
-            not, each client keeps its own, and nothing is sent: local batch norm as in
-            FedBN, but its weights are averaged like all others. Models are evaluated
-            with the mean of those who took part, which is then nobody's own.
-        through_server: They go where the algorithm's values go: to the server.
+        averages_statistics: Average batch norm's running statistics every round, over
+            the switch where the algorithm uses it. If not, each client keeps its own,
+            and nothing is sent: local batch norm as in FedBN, but its weights are
+            averaged like all others. Models are evaluated with the mean of those who
+            took part, which is then nobody's own.
     """
 
     engine: Engine
@@ -96,7 +96,6 @@ class Federation:
     seed: int
     switch: Switch
     averages_statistics: bool = True
-    through_server: bool = False
 
     def start(self) -> Progress:
         """Return the progress before the first round: the model's initial weights."""
@@ -128,7 +127,7 @@ class Federation:
         trained = self._train(progress, client_done)
         after_training = time.perf_counter()
         result = self._aggregate(trained, progress)
-        after, ledger = self._average_statistics(trained, progress)
+        after, ledger = self._average_statistics(trained, progress, result.ledger)
         after = replace(
             after,
             round_number=progress.round_number + 1,
@@ -191,11 +190,12 @@ class Federation:
         )
 
     def _average_statistics(
-        self, trained: Mapping[int, LocalResult], progress: Progress
+        self, trained: Mapping[int, LocalResult], progress: Progress, sent: Ledger
     ) -> tuple[Progress, Ledger]:
         """Return progress with the statistics after the round, and what they cost.
 
-        What travels is their change in the round, as a dense sum with its own peak.
+        What travels is their change in the round, as a dense sum with its own peak,
+        to where the round's values went (``sent``).
         """
         if not progress.statistics.numel():
             return progress, Ledger()
@@ -203,10 +203,11 @@ class Federation:
         if not self.averages_statistics:
             return _keep_own(progress, changes), Ledger()
         n = len(trained)
+        has_switch = any(row.destination == "switch" for row in sent.rows)
         compressor: Compressor = (
-            FedAvg(n)
-            if self.through_server
-            else SwitchML(n, bits=STATISTICS_BITS, residual=False)
+            SwitchML(n, bits=STATISTICS_BITS, residual=False)
+            if has_switch
+            else FedAvg(n)
         )
         result = aggregate(
             self._of_everyone(changes),
@@ -216,8 +217,12 @@ class Federation:
             round_number=progress.round_number + 1,
             phase="statistics",
         )
-        after = replace(progress, statistics=progress.statistics - result.mean)
-        return after, result.ledger
+        statistics = progress.statistics - result.mean
+        # The grid is as coarse as the largest change of all: rounding may take a small
+        # variance below zero, and there is no root of that.
+        below_zero = self.model.variances & (statistics < 0.0)
+        statistics = statistics.masked_fill(below_zero, 0.0)
+        return replace(progress, statistics=statistics), result.ledger
 
     def _of_everyone(self, tensors: Mapping[int, Tensor]) -> list[Tensor | None]:
         """Return a list with a place for each client, None for who is absent."""

@@ -17,12 +17,14 @@ class FlatModel:
         gradients: Their gradients, same order; zero them between steps.
         statistics: Floating-point buffers (batch norm's running mean and variance),
             in the module's order; empty when there are none.
+        variances: Which of these must not be negative.
     """
 
     module: nn.Module
     parameters: Tensor
     gradients: Tensor
     statistics: Tensor
+    variances: Tensor
 
     def reset_counters(self, start: "FlatModel") -> None:
         """Take over buffers that are no floats, such as a count of batches."""
@@ -61,7 +63,18 @@ def flatten_model(
     gradients = torch.zeros_like(values)
     for parameter, place in zip(trained, _places(trained), strict=True):
         parameter.grad = _view(gradients, place, parameter)
-    return FlatModel(module, values, gradients, _move_into_one(floats, device))
+    statistics = _move_into_one(floats, device)
+    return FlatModel(module, values, gradients, statistics, _find_variances(module))
+
+
+def _find_variances(module: nn.Module) -> Tensor:
+    """Return which entries of the statistics are variances, True or False each."""
+    flags = [
+        torch.full((each.numel(),), name.endswith("running_var"), device=each.device)
+        for name, each in module.named_buffers()
+        if each.is_floating_point()
+    ]
+    return torch.cat(flags) if flags else torch.zeros(0, dtype=torch.bool)
 
 
 def _places(tensors: Sequence[Tensor]) -> list[int]:

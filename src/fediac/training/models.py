@@ -6,12 +6,15 @@ same initial weights whatever ran before.
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fediac.core.rng import Stream
 from fediac.errors import ConfigError, hint_name
 
 Shape = tuple[int, int, int]
@@ -133,17 +136,26 @@ def find_model(name: str) -> Builder:
     return builder
 
 
-def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Module:
-    """Return the named model with the initial weights of ``seed``.
+@contextmanager
+def draw_weights(seed: int) -> Iterator[None]:
+    """Let models that are made inside have the initial weights of a run's ``seed``.
 
     PyTorch's layers draw from the global generator; it is put back afterwards.
+    """
+    words = Stream(seed, 0, 0, "initial weights").words(0, 1, like=np.zeros(0))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int(words[0]))
+        yield
+
+
+def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Module:
+    """Return the named model with the initial weights of a run's ``seed``.
 
     Raises:
         ConfigError: It is no model.
     """
     builder = find_model(name)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with draw_weights(seed):
         try:
             module = builder(shape, n_classes)
         except TypeError as error:

@@ -28,7 +28,6 @@ def make_experiment(**changes: object) -> Experiment:
         "local": LOCAL,
         "device": "cpu",
     }
-    torch.default_generator.manual_seed(0)
     return Experiment(
         lambda: nn.Linear(6, 2),
         (x[:80], y[:80]),
@@ -57,6 +56,43 @@ def test_module_holds_what_was_learned() -> None:
 
 def test_same_seed_gives_the_same_reports() -> None:
     assert list(make_experiment().run(2)) == list(make_experiment().run(2))
+
+
+def test_the_seed_decides_the_initial_weights() -> None:
+    torch.default_generator.manual_seed(7)
+    before = torch.default_generator.get_state()
+    first = make_experiment(seed=3).module.state_dict()
+    assert torch.equal(torch.default_generator.get_state(), before)
+    torch.default_generator.manual_seed(8)
+    second = make_experiment(seed=3).module.state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    other = make_experiment(seed=4).module.state_dict()
+    assert not torch.equal(first["weight"], other["weight"])
+
+
+def test_running_again_goes_on() -> None:
+    halves = make_experiment()
+    reports = [*halves.run(2), *halves.run(2)]
+    assert reports == list(make_experiment().run(4))
+
+
+def test_variances_stay_above_zero_beside_much_larger_ones() -> None:
+    """One grid serves all statistics: its step is larger than a constant's variance."""
+    x, y = make_data(120)
+    x[:, 1], x[:, 2] = 1e4 * x[:, 1], 0.0
+    experiment = Experiment(
+        lambda: nn.Sequential(nn.BatchNorm1d(6), nn.Linear(6, 2)),
+        (x[:80], y[:80]),
+        (x[80:], y[80:]),
+        compressor=lambda _: fediac.SwitchML(4, bits=16),
+        local=LOCAL,
+        device="cpu",
+    )
+    lowest = []
+    for report in experiment.run(12):
+        lowest.append(float(experiment.module.get_buffer("0.running_var").min()))
+        assert np.isfinite(report.loss)
+    assert min(lowest) == 0.0
 
 
 def test_word_numbers_reach_the_model_as_whole_numbers() -> None:

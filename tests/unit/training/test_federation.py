@@ -203,7 +203,7 @@ BILLS: dict[str, tuple[Compressor, Callable[[FederatedRound], Any]]] = {
 def test_bytes_are_those_of_the_closed_form(make: Make, name: str) -> None:
     compressor, expect = BILLS[name]
     through_server = name in ("fedavg", "topk")
-    federation = make(compressor, through_server=through_server)
+    federation = make(compressor)
     done = federation.run_round(federation.start())
     statistics = N * N_STATISTICS * (4 if through_server else 3)
     expected = expect(done) | {"statistics": (statistics, statistics)}
@@ -218,7 +218,7 @@ def test_bytes_are_those_of_the_closed_form(make: Make, name: str) -> None:
 def test_statistics_are_averaged_after_the_totals(
     make: Make, *, through_server: bool
 ) -> None:
-    federation = make(through_server=through_server)
+    federation = make(FedAvg(N) if through_server else SwitchML(N, 12))
     start = federation.start()
     done = federation.run_round(start)
     changes = torch.stack([each.statistics.double() for each in done.trained])

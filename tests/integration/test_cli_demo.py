@@ -107,6 +107,24 @@ def test_demo_leaves_a_folder_alone_that_is_not_its_own(
     assert (tmp_path / "thesis").exists()
 
 
+def test_demo_leaves_a_comparison_alone(fediac: Command, tmp_path: Path) -> None:
+    """Which has folders of the same names."""
+    (tmp_path / "summary.json").write_text("{}")
+    (tmp_path / "fediac").mkdir()
+    assert fediac("demo", "--out", tmp_path).code == 2
+    assert (tmp_path / "fediac").exists()
+
+
+def test_a_demo_makes_its_own_folder_anew(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "demo_settings", small_demo)
+    for rounds in ("2", "1"):
+        assert fediac("demo", "--rounds", rounds, "--out", tmp_path / "demo").code == 0
+    lines = (tmp_path / "demo" / "fediac" / "rounds.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+
+
 def test_installed_command_starts() -> None:
     code = "from fediac.cli import main; main(['list'])"
     done = subprocess.run(

@@ -30,6 +30,7 @@ from fediac.experiments.settings import (
 
 TARGET = 0.9
 REPORT = "report.html"
+MARK = ".demo"
 
 
 def demo_settings(n_rounds: int) -> RunSettings:
@@ -50,12 +51,14 @@ class LiveTable:
         self._current = ""
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: Record | None
+        self,
+        settings: RunSettings,
+        n_clients: int,  # noqa: ARG002 - as every watcher is told
+        before: Record | None,
     ) -> None:
         """Begin the next algorithm's row."""
         self._current = settings.algorithm
         self._records[self._current] = [] if before is None else [before]
-        self._n_clients, self._n_done = n_clients, 0
 
     def client_done(self) -> None:
         """Nothing: rounds are quick here."""
@@ -80,6 +83,8 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
         as_json: Print the summary instead of a live table.
     """
     _make_anew(folder)
+    folder.mkdir(parents=True)
+    (folder / MARK).write_text("A demo's folder: the next demo empties it.\n", "utf-8")
     console = open_console()
     is_live = sys.stdout.isatty() and not as_json
     with Live(console=console, auto_refresh=is_live, transient=True) as live:
@@ -100,11 +105,15 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
 
 
 def _make_anew(folder: Path) -> None:
-    """Empty a folder that a demo wrote before; refuse any other."""
+    """Empty a folder that a demo wrote before; refuse any other.
+
+    Only its mark tells a demo from a comparison, which has the same names.
+    """
     if not folder.exists():
         return
-    own = {REPORT, SUMMARY, *CATALOG}
-    if any(each.name not in own for each in folder.iterdir()):
+    own = {MARK, REPORT, SUMMARY, *CATALOG}
+    names = {each.name for each in folder.iterdir()}
+    if names and not (MARK in names and names <= own):
         raise ConfigError(
             f"{folder}: holds something that is not a demo's; give another --out"
         )

@@ -26,6 +26,7 @@ from fediac.experiments.records import (
     CHECKPOINT,
     CONFIG,
     ROUNDS,
+    SUMMARY,
     Record,
     RoundLog,
     make_record,
@@ -84,6 +85,8 @@ class _Run:
     """The parts of a run while it goes on.
 
     Attributes:
+        networks: Switch -> what rounds are timed on; made anew where a server has
+            chosen another threshold.
         began: What the clock of the machine said when the run had taken no time.
         keeps_model: Leave the model and the last checkpoint behind.
     """
@@ -204,6 +207,11 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
                 "give another --out"
             )
         _check_same(config, _resolved(settings))
+        if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
+            raise ConfigError(
+                f"{folder}: holds a run that has ended and no checkpoint to go on "
+                "from; give another --out"
+            )
 
 
 def _write_config(settings: RunSettings, folder: Path) -> None:
@@ -271,7 +279,8 @@ def _networks(experiment: Experiment) -> dict[str, Network]:
     """Return the network of every switch that the settings list."""
     settings, network = experiment.settings, experiment.settings.network
     n = experiment.federation.n_participants
-    threshold = parse_share(settings.fediac.threshold, of=n, name="fediac.threshold")
+    given = experiment.choices.numbers.get("threshold", settings.fediac.threshold)
+    threshold = parse_share(given, of=n, name="fediac.threshold")
     is_bounded = network.memory == "bounded"
     return {
         switch: make_network(
@@ -304,6 +313,7 @@ def _load(run: _Run) -> tuple[Progress, list[Record]]:
         return progress, []
     experiment.choices.numbers = checkpoint.choices
     experiment.choices.hot = checkpoint.hot
+    run.networks.update(_networks(experiment))
     if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
         raise RunError(f"{run.folder}: the checkpoint is of another model")
     progress = checkpoint.progress
@@ -330,6 +340,7 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
     record = make_record(done, timings, before, simulate_s=now - start)
     if settings.algorithm == "fediac" and settings.tuning == "server" and not before:
         _tune(run.experiment, done)
+        run.networks.update(_networks(run.experiment))
         record["tuned"] = run.experiment.choices.numbers
     record["real_s"] = time.perf_counter() - run.began
     records.append(record)

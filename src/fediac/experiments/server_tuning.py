@@ -6,12 +6,13 @@ sets what promises the fewest bytes for the progress made. Then it leaves.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits, indices_of
 from fediac.core.bounds import Setting, min_bits, smallest_bits
 from fediac.core.consensus import agree
 from fediac.core.corrected import Corrected, correct
-from fediac.core.powerlaw import fit_power_law
+from fediac.core.powerlaw import PowerLaw, fit_power_law
 from fediac.core.quantize import Grid, energy_of, float32_above
 from fediac.core.rng import Stream
 from fediac.core.tuning import (
@@ -23,6 +24,7 @@ from fediac.core.tuning import (
 )
 from fediac.core.types import Packed, Update
 from fediac.core.voting import Law, draw_votes
+from fediac.errors import FediacError
 
 
 def tune_on_server(
@@ -39,10 +41,13 @@ def tune_on_server(
     Returns:
         Candidates with γ < 1, the cheapest first; their γ is measured, but for the
         rounding, which has its expected size.
+
+    Raises:
+        FediacError: No update can be fitted.
     """
     n_clients = len(updates)
     corrected = [correct(update, None) for update in updates]
-    fit = median_law([fit_power_law(each.values) for each in corrected])
+    fit = median_law(_fit(corrected))
     votes = [
         draw_votes(
             each,
@@ -63,6 +68,20 @@ def tune_on_server(
         widths = range(least, min(least + N_WIDTHS, MAX_LANE_BITS + 1))
         candidates += _try(corrected, gia, peak, threshold, widths)
     return sorted(candidates, key=lambda each: each.cost_bytes)
+
+
+def _fit(corrected: Sequence[Corrected]) -> list[PowerLaw]:
+    """Return the laws of all clients that have one: not of an update of zeros."""
+    laws = []
+    for each in corrected:
+        with suppress(ValueError):
+            laws.append(fit_power_law(each.values))
+    if not laws:
+        raise FediacError(
+            "the first round's updates must have at least 2 entries that are not zero "
+            f"to fit a power law, and none of the {len(corrected)} clients' has"
+        )
+    return laws
 
 
 def _try(

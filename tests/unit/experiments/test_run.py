@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, FediacError, RunError, UpdateError
 from fediac.experiments.checkpoint import load_checkpoint
+from fediac.experiments.networks import make_network
 from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.report.reading import read_run
 from fediac.experiments.run import MODEL, run_experiment
@@ -239,6 +240,22 @@ def test_a_run_whose_settings_are_lost_cannot_go_on(tmp_path: Path) -> None:
         run(folder, resumes=True, stop={"rounds": 2})
 
 
+def test_a_run_that_ended_without_a_checkpoint_is_not_begun_again(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 2})
+    (folder / CHECKPOINT).unlink()
+    before = read_lines(folder)
+    with refuses(
+        f"{folder}: holds a run that has ended and no checkpoint to go on from; give "
+        "another --out",
+        ConfigError,
+    ):
+        run(folder, resumes=True, stop={"rounds": 5})
+    assert read_lines(folder) == before
+
+
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "run", stop={"rounds": 1})
     run(tmp_path / "other", model={"name": "tests.tiny:normed_model"})
@@ -256,6 +273,25 @@ def test_server_tuning_shows_in_the_first_line(tmp_path: Path) -> None:
     assert second["bits"] == first["tuned"]["bits"]
     assert "tuned" not in second
     assert set(second["traffic"]["payload"]["up"]) == {"votes", "levels"}
+
+
+def test_rounds_are_timed_with_the_threshold_that_the_server_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thresholds = []
+
+    def spy(*arguments: Any, threshold: int, **others: Any) -> Any:
+        thresholds.append(threshold)
+        return make_network(*arguments, threshold=threshold, **others)
+
+    monkeypatch.setattr("fediac.experiments.run.make_network", spy)
+    given = {"fediac": {"threshold": 3}, "tuning": "server"}
+    run(tmp_path / "run", stop={"rounds": 1}, **given)
+    tuned = read_lines(tmp_path / "run")[0]["tuned"]["threshold"]
+    assert tuned != 3
+    assert thresholds == [3, tuned]
+    run(tmp_path / "run", resumes=True, stop={"rounds": 2}, **given)
+    assert thresholds == [3, tuned, 3, tuned]
 
 
 def test_a_server_that_finds_no_setting_says_so(

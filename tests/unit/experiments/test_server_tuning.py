@@ -7,6 +7,7 @@ import torch
 from fediac import aggregate
 from fediac.compressors import FediAC
 from fediac.core.bitpack import MAX_LANE_BITS
+from fediac.errors import FediacError
 from fediac.experiments.server_tuning import tune_on_server
 from tests.support import refuses
 
@@ -93,6 +94,12 @@ def test_thresholds_that_nothing_reaches_are_left_out() -> None:
 
 def test_updates_without_a_law_are_refused() -> None:
     with refuses(
-        "values must have at least 2 non-zero entries to fit a power law, got 0"
+        "the first round's updates must have at least 2 entries that are not zero to "
+        "fit a power law, and none of the 2 clients' has",
+        FediacError,
     ):
         tune([np.zeros(DIM, dtype=np.float32)] * 2)
+
+
+def test_a_client_that_learned_nothing_does_not_stop_the_others() -> None:
+    assert tune([*make_updates(), np.zeros(DIM, dtype=np.float32)])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fediac.errors import FediacError
 from fediac.experiments.files import lock_folder
+from fediac.experiments.naming import named, setting_names
 from fediac.experiments.paper.plan import PlannedRun
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
@@ -36,7 +37,7 @@ def run_plan(
         place = f"[{number}/{len(plan)}] {run.label}"
         try:
             _complete(run, place, manner, watcher)
-        except FediacError as error:
+        except (FediacError, ValueError) as error:
             failures.append(f"{run.label}: {error}")
             manner.say(f"{place} failed: {error}")
     return failures
@@ -85,9 +86,10 @@ def _run_in(
     if not resumes:
         with lock_folder(place):  # a run that was killed before its first checkpoint
             shutil.rmtree(place)
-    return run_experiment(
-        settings, place, resumes=resumes, watcher=watcher, keeps_model=keeps
-    )
+    with named(setting_names(settings)):
+        return run_experiment(
+            settings, place, resumes=resumes, watcher=watcher, keeps_model=keeps
+        )
 
 
 def _beside(folder: Path, ending: str) -> Path:
@@ -143,7 +145,7 @@ def measure_theory(
         manner.say(f"{label} runs to round {rounds[-1]}")
         try:
             _measure(scenario, seed, rounds, manner, watcher)
-        except FediacError as error:
+        except (FediacError, ValueError) as error:
             failures.append(f"{label}: {error}")
             manner.say(f"{label} failed: {error}")
         else:

@@ -293,14 +293,18 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     assert not folder_of(new, results).exists()
 
 
+@pytest.mark.parametrize("kind", [RunError, ValueError])
 def test_a_run_that_fails_does_not_stop_the_others(
-    scenario: Scenario, results: Path, monkeypatch: pytest.MonkeyPatch
+    scenario: Scenario,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception],
 ) -> None:
     real = run_experiment
 
     def diverge(settings: RunSettings, folder: Path, **others: Any) -> Any:
         if settings.algorithm == "libra":
-            raise RunError("update of client 3 has 7 entries that are not finite")
+            raise kind("update of client 3 has 7 entries that are not finite")
         return real(settings, folder, **others)
 
     monkeypatch.setattr(running, "run_experiment", diverge)

@@ -117,7 +117,7 @@ class FediAC:
         )
         bits, peak = consensus.bits, consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
-            # Zeros follow no law, so they do not settle the width either.
+            # A round of zeros does not settle the width.
             after = State(kept, state.bits if peak < MIN_PEAK else bits)
             return unsent(corrected, after, n_votes=n_votes, bits=bits, peak=peak)
         grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
@@ -158,9 +158,14 @@ class FediAC:
 
     def _fitted_bits(self, corrected: Corrected) -> int:
         """Return the width for the power law that this client's update follows."""
+        if corrected.peak < MIN_PEAK:  # others decide: this is the least there can be
+            return self.n_clients.bit_length() + 1
         try:
             fit = fit_power_law(corrected.values, peak=corrected.peak)
-            choose = best_bits if self.bits == "tuned" else least_bits
+        except ValueError:  # one entry that is not zero follows no law
+            return self.n_clients.bit_length() + _SPARE_BITS
+        choose = best_bits if self.bits == "tuned" else least_bits
+        try:
             bits = choose(
                 fit,
                 dim=corrected.values.shape[0],
@@ -168,7 +173,6 @@ class FediAC:
                 n_votes=self.n_votes,
                 threshold=self.threshold,
             )
-        except ValueError:
-            # No power law in sight: fewer than two entries that are not zero.
-            return self.n_clients.bit_length() + _SPARE_BITS
+        except ValueError:  # no lane is wide enough
+            return MAX_LANE_BITS
         return min(bits, MAX_LANE_BITS)

@@ -6,7 +6,7 @@ transport, so every transport runs it.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, Protocol, TypeAlias
 
@@ -122,7 +122,14 @@ def check_flag(name: str, flag: object) -> None:
 
 
 def check_common(compressor: "Compressor", *, residual: object = True) -> None:
-    """Raise unless what most algorithms have is of the right kind."""
+    """Raise unless what most algorithms have is of the right kind.
+
+    Whole numbers of NumPy become Python's: a round may take them anywhere.
+    """
+    for each in fields(compressor):  # type: ignore[arg-type] # algorithms are dataclasses
+        number = getattr(compressor, each.name)
+        if isinstance(number, Integral) and not isinstance(number, int):
+            object.__setattr__(compressor, each.name, int(number))
     check_whole("n_clients", compressor.n_clients, at_least=1)
     check_flag("residual", residual)
 

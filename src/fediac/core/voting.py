@@ -7,7 +7,7 @@ laws are offered:
 * ``bernoulli`` votes for each entry on its own with probability q. One pass over the
   update, any chunking; the number of votes varies a little. The default.
 * ``draws`` makes the ``k`` draws. Same q for every entry, at most ``k`` votes.
-* ``topk`` votes for the ``k`` largest entries, no randomness.
+* ``topk`` votes for the ``k`` largest entries that are not zero, no randomness.
 """
 
 import math
@@ -68,7 +68,19 @@ def draw_votes(
         return _draw_bernoulli(corrected, n_votes, stream)
     if law == "draws":
         return _draw_with_replacement(corrected, n_votes, stream)
-    return largest(corrected.values, n_votes)
+    return _vote_for_largest(corrected, n_votes)
+
+
+def _vote_for_largest(corrected: Corrected, n_votes: int) -> Packed:
+    """Return votes for the largest entries, but for none that is zero.
+
+    Everybody would take the same ones of them, the first, and agree to send nothing.
+    """
+    values = corrected.values
+    xp = array_namespace(values)
+    parts = chunks(values.shape[0], values)
+    nonzero = [pack_bits(values[start:stop] != 0.0) for start, stop in parts]
+    return largest(values, n_votes) & xp.concat(nonzero)
 
 
 def _zeros(corrected: Corrected, dim: int) -> Array:

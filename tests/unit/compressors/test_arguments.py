@@ -1,6 +1,6 @@
 """Settings of the wrong kind are refused by name, whatever the algorithm."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -52,8 +52,17 @@ def test_there_must_be_clients(make: Make) -> None:
 
 @pytest.mark.parametrize("make", GOOD)
 def test_whole_numbers_may_be_those_of_numpy(make: Make) -> None:
-    settings = GOOD[make] | {"n_clients": np.int64(4)}
-    assert make(**settings).n_clients == 4
+    settings = {
+        name: np.int64(value) if type(value) is int else value
+        for name, value in GOOD[make].items()
+    }
+    made = make(**settings)
+    for name, value in GOOD[make].items():
+        assert type(getattr(made, name)) is type(value)
+
+
+def test_a_width_may_be_a_number_of_numpy() -> None:
+    assert FediAC(4, n_votes=5, threshold=2, bits=cast("int", np.int64(12))).bits == 12
 
 
 @pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])

@@ -7,6 +7,7 @@ from fediac.compressors import FediAC, State
 from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
 from fediac.core.exchange import Consensus, Contributors, Sum, Tally, Totals
 from fediac.core.powerlaw import fit_power_law
+from fediac.core.quantize import check_lanes
 from fediac.core.tuning import best_bits, least_bits
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
@@ -83,15 +84,23 @@ class TestWidth:
     @pytest.mark.parametrize("rule", ["tuned", "bound"])
     def test_update_without_a_law_asks_for_some_room(self, rule: str) -> None:
         update = np.zeros(2000, dtype=np.float32)
-        assert self.asked_bits(rule, update) == 3 + 6
         update[7] = 1.0
         assert self.asked_bits(rule, update) == 3 + 6
 
-    def test_wish_never_exceeds_a_lane(self) -> None:
+    @pytest.mark.parametrize("rule", ["tuned", "bound"])
+    def test_zeros_leave_the_width_to_others(self, rule: str) -> None:
+        least = self.asked_bits(rule, np.zeros(2000, dtype=np.float32))
+        check_lanes(bits=least, n_clients=SETTINGS["n_clients"])
+        with pytest.raises(ValueError, match="bits"):
+            check_lanes(bits=least - 1, n_clients=SETTINGS["n_clients"])
+
+    @pytest.mark.parametrize("rule", ["tuned", "bound"])
+    @pytest.mark.parametrize("peak", [1e12, 1e30])
+    def test_wish_never_exceeds_a_lane(self, rule: str, peak: float) -> None:
         # One entry far above the law of all others puts the bound above 32 bits.
         update = power_law_update()
-        update[0] = 1e30
-        assert self.asked_bits("bound", update) == 32
+        update[0] = peak
+        assert self.asked_bits(rule, update) == 32
 
     def test_round_of_zeros_does_not_settle_the_width(self) -> None:
         zeros = np.zeros(2000, dtype=np.float32)

@@ -125,6 +125,11 @@ class TestEveryLaw:
     ) -> None:
         assert vote(make(np.array([-1e-30], dtype)), 1, law).tolist() == [True]
 
+    def test_zeros_get_no_votes(self, make: Make, dtype: type[Any], law: Law) -> None:
+        values = np.zeros(100, dtype)
+        values[[3, 40, 99]] = 1.0, -2.0, 0.5
+        assert not np.any(vote(make(values), 50, law) & (values == 0.0))
+
     def test_zero_update_gets_no_votes(
         self, make: Make, dtype: type[Any], law: Law
     ) -> None:

@@ -285,7 +285,7 @@ def test_rounds_are_timed_with_the_threshold_that_the_server_chose(
         return make_network(*arguments, threshold=threshold, **others)
 
     monkeypatch.setattr("fediac.experiments.run.make_network", spy)
-    given = {"fediac": {"threshold": 3}, "tuning": "server"}
+    given: dict[str, Any] = {"fediac": {"threshold": 3}, "tuning": "server"}
     run(tmp_path / "run", stop={"rounds": 1}, **given)
     tuned = read_lines(tmp_path / "run")[0]["tuned"]["threshold"]
     assert tuned != 3

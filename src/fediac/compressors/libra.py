@@ -74,14 +74,21 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
     return indices_of_largest(as_floats, n_hot)
 
 
-def _check_hot(hot: object) -> None:
-    """Raise unless these can be entry numbers; which ones is seen in a round."""
+def _check_hot(hot: Indices) -> None:
+    """Raise unless these are entry numbers in order; a round checks the last one."""
     dtype = str(getattr(hot, "dtype", type(hot).__name__)).removeprefix("torch.")
     if "int" not in dtype or len(getattr(hot, "shape", ())) != 1:
         shape = tuple(getattr(hot, "shape", ()))
         raise TypeError(
             "hot must be a vector of whole numbers, NumPy's or PyTorch's, "
             f"got {dtype} of shape {shape}"
+        )
+    xp = array_namespace(hot)
+    if hot.shape[0] and (int(hot[0]) < 0 or bool(xp.any(hot[1:] <= hot[:-1]))):
+        raise ValueError(
+            "hot must be entry numbers from 0 on, ascending, got "
+            f"{', '.join(str(int(each)) for each in hot[:8])}"
+            f"{' ...' if hot.shape[0] > 8 else ''}"
         )
 
 
@@ -110,6 +117,11 @@ class Libra:
     ) -> Round:
         """Yield a maximum, then both sums together; return the mean update."""
         check_count("n_sent", self.n_sent, update)
+        if self.hot.shape[0] and int(self.hot[-1]) >= len(update):
+            raise ValueError(
+                f"hot must be entry numbers below {len(update)} (dim), "
+                f"got {int(self.hot[-1])}"
+            )
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
         kept = values if self.residual else None

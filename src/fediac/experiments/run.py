@@ -2,7 +2,6 @@
 
 import time
 import tomllib
-from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,7 +35,7 @@ from fediac.experiments.records import (
 )
 from fediac.experiments.schedule import CheckpointSchedule
 from fediac.experiments.server_tuning import tune_on_server
-from fediac.experiments.settings import RunSettings
+from fediac.experiments.settings import RunSettings, by_key
 from fediac.experiments.shares import parse_share
 from fediac.experiments.tensorboard import open_log
 from fediac.experiments.versions import add_earlier, describe_versions
@@ -253,26 +252,14 @@ def _check_same(config: Path, document: dict[str, Any]) -> None:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{config}: cannot be read ({error})") from error
     compared = document.keys() - {"stop", "save"}
-    wanted, had = _by_key(document, compared), _by_key(before, compared)
+    wanted = by_key({name: document[name] for name in compared})
+    had = by_key({name: before[name] for name in compared & before.keys()})
     for key in {**wanted, **had}:
         if wanted.get(key) != had.get(key):
             raise ConfigError(
                 f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
                 "--resume needs the same settings, but for [stop] and [save]"
             )
-
-
-def _by_key(document: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Return the settings in ``names`` by what a person writes, such as train.lr."""
-    values: dict[str, Any] = {}
-    for name, value in document.items():
-        if name not in names:
-            continue
-        if isinstance(value, Mapping):
-            values |= {f"{name}.{key}": each for key, each in value.items()}
-        else:
-            values[name] = value
-    return values
 
 
 def _networks(experiment: Experiment) -> dict[str, Network]:

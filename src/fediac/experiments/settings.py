@@ -339,3 +339,18 @@ def parse_settings(
         else:
             values[key] = convert(value, wanted, path)
     return kind(**values)
+
+
+def by_key(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by what a person writes, such as train.lr.
+
+    Args:
+        document: Values and tables of values by their names.
+    """
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            values[name] = value
+    return values

@@ -12,10 +12,12 @@ from fediac.compressors import (
     FediAC,
     Libra,
     OmniReduce,
+    State,
     SwitchML,
     TopK,
     choose_hot,
 )
+from fediac.core.rng import Stream
 from tests.support import refuses
 
 Make = Any
@@ -90,6 +92,23 @@ def test_hot_entries_are_a_vector_of_numbers(hot: Any, found: str) -> None:
     text = f"hot must be a vector of whole numbers, NumPy's or PyTorch's, got {found}"
     with refuses(text, TypeError):
         Libra(4, n_sent=5, hot=hot)
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+@pytest.mark.parametrize(
+    ("hot", "found"), [([3, 1], "3, 1"), ([-1, 4], "-1, 4"), ([2, 2], "2, 2")]
+)
+def test_hot_entries_ascend_from_0(kind: Any, hot: list[int], found: str) -> None:
+    with refuses(f"hot must be entry numbers from 0 on, ascending, got {found}"):
+        Libra(4, n_sent=5, hot=kind(hot))
+
+
+def test_hot_entries_are_those_of_the_update() -> None:
+    client = Libra(2, n_sent=1, hot=np.array([1, 8])).run_round(
+        np.ones(8, dtype=np.float32), State(), Stream(1, 1, 0)
+    )
+    with refuses("hot must be entry numbers below 8 (dim), got 8"):
+        next(client)
 
 
 def test_hot_entries_are_chosen_by_a_vector_and_a_number() -> None:

@@ -208,5 +208,14 @@ def test_flipped_byte_in_an_array_is_found(tmp_path: Path) -> None:
     )
 
 
+def test_writers_beyond_32_bits_are_not_taken_for_others(tmp_path: Path) -> None:
+    arrays = by_writer_arrays()
+    arrays["writer"] = arrays["writer"].astype(np.int64)
+    arrays["writer"][4] += 2**32
+    number = arrays["writer"][4]
+    path = write(tmp_path, arrays)
+    refuses(path, f"expected writer that fit 32 bits with sign, found {number}")
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     refuses(tmp_path / "own.npz", "no such file or directory")

@@ -13,7 +13,7 @@ from fediac.experiments.paper.plan import PlannedRun, Until
 from fediac.experiments.paper.stored import StoredRun, read_one, run_folder
 from fediac.experiments.paper.targets import find_target
 from fediac.experiments.records import CHECKPOINT, stop_reason
-from fediac.experiments.settings import RunSettings, StopSettings
+from fediac.experiments.settings import RunSettings, StopSettings, by_key
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -130,10 +130,11 @@ def check_same(stored: RunSettings, run: PlannedRun, place: Path) -> None:
     Raises:
         RunError: What is stored had other settings.
     """
-    before, now = essence(stored), essence(run.settings)
-    for name in now:
-        if before.get(name) != now[name]:
+    before, now = by_key(essence(stored)), by_key(essence(run.settings))
+    for key in now:
+        if before.get(key) != now[key]:
             raise RunError(
-                f"{place}: [{name}] of the stored run differs from that of scenario "
-                f"{run.scenario.name}; move it away, or give another --out"
+                f"{place}: {key} of the stored run is {before.get(key)!r}, that of "
+                f"scenario {run.scenario.name} is {now[key]!r}; move it away, or give "
+                "another --out"
             )

@@ -136,8 +136,12 @@ def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Exampl
     if images.ndim == 3:
         images = images[:, None]
     labels = _integers(arrays, names[1], len(images), path).astype(np.int64)
-    writers = _integers(arrays, names[2], len(images), path).astype(np.int32)
-    return Examples(np.ascontiguousarray(images), labels, writers)
+    writers = _integers(arrays, names[2], len(images), path)
+    narrow = writers.astype(np.int32)
+    if np.any(narrow != writers):
+        number = writers[narrow != writers][0]
+        raise refuse(path, f"{names[2]} that fit 32 bits with sign", str(number))
+    return Examples(np.ascontiguousarray(images), labels, narrow)
 
 
 def _integers(arrays: Arrays, name: str, length: int, path: Path) -> NDArray[Any]:

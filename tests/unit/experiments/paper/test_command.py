@@ -122,8 +122,8 @@ def test_a_stored_run_with_other_settings_is_not_shown_beside_others(
     config.write_text(config.read_text().replace("batch_size = 50", "batch_size = 64"))
     request = ask(product, out=tmp_path, may_run=False)
     with refuses(
-        f"{folder}: [train] of the stored run differs from that of scenario "
-        "cifar10-iid; move it away, or give another --out",
+        f"{folder}: train.batch_size of the stored run is 64, that of scenario "
+        "cifar10-iid is 50; move it away, or give another --out",
         RunError,
     ):
         paper_command(request)

@@ -284,8 +284,8 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     new = plan_run(other, TWO, entrant=Entrant("switchml", "switchml"))
     manner, lines = make_manner(results)
     with refuses(
-        f"{folder_of(run, results)}: [train] of the stored run differs from that of "
-        "scenario digits; move it away, or give another --out",
+        f"{folder_of(run, results)}: train.lr of the stored run is 0.1, that of "
+        "scenario digits is 0.2; move it away, or give another --out",
         RunError,
     ):
         run_plan([new, plan_run(other, TWO)], manner)

@@ -57,8 +57,8 @@ def test_a_measurement_with_other_settings_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"batch_size": 25', '"batch_size": 26'))
     for use in (list_missing, make_theory):
         with refuses(
-            f"{path}: [train] of the stored run differs from that of scenario digits; "
-            "move it away, or give another --out",
+            f"{path}: train.batch_size of the stored run is 26, that of scenario "
+            "digits is 25; move it away, or give another --out",
             RunError,
         ):
             use(QUICK, tmp_path)

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from fediac.experiments import checkpoint as checkpoints
 from fediac.experiments import records, run
-from fediac.experiments.records import CHECKPOINT
+from fediac.experiments.records import CHECKPOINT, SUMMARY
 from fediac.experiments.run import MODEL, Unwatched, run_experiment
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
@@ -234,10 +234,11 @@ def test_settings_that_are_half_written_do_not_stop_a_run(
     assert resume(settings, folder) == expected
 
 
-def test_without_its_checkpoint_a_run_starts_again(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     expected = run_whole(settings, tmp_path / "run")
-    (tmp_path / "run" / CHECKPOINT).unlink()
+    for name in (CHECKPOINT, SUMMARY):
+        (tmp_path / "run" / name).unlink()
     assert resume(settings, tmp_path / "run") == expected
 
 

@@ -62,10 +62,10 @@ class FediAC:
     Attributes:
         n_votes: k, entries a client votes for.
         threshold: a, votes an entry needs.
-        bits: b, width of a lane. ``"tuned"``: each client fits its first update and
-            asks for the width with the fewest predicted bytes per progress;
-            ``"bound"``: for the smallest one above the paper's bound. The widest wish
-            wins and stays.
+        bits: b, width of a lane. ``"bound"``: each client fits its first update and
+            asks for the smallest width above the paper's bound; ``"tuned"``: for the
+            one with the fewest predicted bytes per progress, which is wider. The widest
+            wish wins and stays.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
     """
@@ -73,7 +73,7 @@ class FediAC:
     n_clients: int
     n_votes: int
     threshold: int
-    bits: int | BitsRule = "tuned"
+    bits: int | BitsRule = "bound"
     law: Law = "bernoulli"
     residual: bool = True
 

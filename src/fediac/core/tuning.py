@@ -1,8 +1,10 @@
 """Before the rounds: which threshold and width to use, by what the theory predicts.
 
-The bound on ``bits`` is a floor, not a good choice: the votes cost the same for any
-width, and the error falls fast just above the floor. So candidates are ranked by bytes
-a round over 1 − γ, the bytes it takes to get through what one perfect round would.
+The votes cost the same for any width, and the error falls fast just above the bound on
+``bits``. So candidates are ranked by bytes a round over 1 − γ: the bytes it takes to
+get through what one perfect round would. That is the error of a round by itself. Where
+what it leaves behind is sent later, as by default, the bound itself took less traffic
+in almost all runs (docs/reproduction.md).
 
 The theory takes every client to rank its entries alike. Real clients differ, the more
 the less alike their data, so high thresholds promise more than they keep. By default

@@ -170,15 +170,16 @@ class FediacSettings:
     Attributes:
         votes: Entries a client votes for (k): a count, or a share of all entries.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
-        bits: Width of the switch's sums (b); ``tuned``: the clients choose it in round
-            1, for the fewest bytes; ``bound``: the paper's, the smallest that works.
+        bits: Width of the switch's sums (b); ``bound``: the paper's, the smallest that
+            works by the clients' first updates; ``tuned``: the one that promises the
+            fewest bytes per progress, which is wider.
         law: How votes are drawn; ``topk`` votes for the k largest.
         residual: Keep what is not sent for the next round.
     """
 
     votes: Share = "5%"
     threshold: Share = 3
-    bits: int | Literal["tuned", "bound"] = "tuned"
+    bits: int | Literal["tuned", "bound"] = "bound"
     law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
     residual: bool = True
 

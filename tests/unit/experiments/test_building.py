@@ -131,7 +131,7 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
         ),
         (
             {"tuning": "none"},
-            "fediac.bits must be a number when tuning is 'none', got 'tuned'; "
+            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
             "give one, or let tuning be 'local'",
         ),
         (

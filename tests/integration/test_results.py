@@ -11,39 +11,35 @@ from fediac.experiments.paper import sweeps, tables
 from fediac.experiments.paper.inventory import list_stored, render_inventory
 from fediac.experiments.paper.plan import Product, Scope
 from fediac.experiments.paper.products import make_product
-from fediac.experiments.paper.stored import StoredRun, read_stored
+from fediac.experiments.paper.stored import read_stored
 from fediac.experiments.report.reading import read_runs
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
+FOLDERS = (RESULTS, RESULTS / "digits")
 
 
-@pytest.fixture(scope="module")
-def runs() -> list[StoredRun]:
-    return read_stored(RESULTS)
-
-
+@pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize(("name", "switch"), [("table1", "fast"), ("table2", "slow")])
-def test_tables_come_from_the_runs(
-    runs: list[StoredRun], name: str, switch: str
-) -> None:
-    rows = tables.list_rows(runs, switch)
+def test_tables_come_from_the_runs(folder: Path, name: str, switch: str) -> None:
+    rows = tables.list_rows(read_stored(folder), switch)
     assert rows
     page = tables.render_markdown(tables.make_blocks(rows), switch)
-    assert (RESULTS / f"{name}.md").read_text() == page
-    stored = json.loads((RESULTS / f"{name}.json").read_text())
+    assert (folder / f"{name}.md").read_text() == page
+    stored = json.loads((folder / f"{name}.json").read_text())
     assert stored == tables.as_documents(rows)
 
 
-def test_the_sweep_comes_from_the_runs(runs: list[StoredRun]) -> None:
-    found = sweeps.list_candidates(runs)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_sweep_comes_from_the_runs(folder: Path) -> None:
+    found = sweeps.list_candidates(read_stored(folder))
     assert found
-    assert (RESULTS / "sweeps.md").read_text() == sweeps.render_markdown(found)
-    stored = json.loads((RESULTS / "sweeps.json").read_text())
+    assert (folder / "sweeps.md").read_text() == sweeps.render_markdown(found)
+    stored = json.loads((folder / "sweeps.json").read_text())
     assert stored == sweeps.as_documents(found)
 
 
-@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "digits"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_every_run_is_listed(folder: Path) -> None:
     rows = list_stored(folder)
     assert rows
@@ -78,10 +74,10 @@ def test_figures_come_from_the_runs(
         assert (tmp_path / name).read_text() == (folder / name).read_text()
 
 
-def test_stored_runs_can_be_reported(runs: list[StoredRun]) -> None:
+def test_stored_runs_can_be_reported() -> None:
     folders = sorted(path.parent for path in RESULTS.glob("runs/*/*/*/rounds.jsonl"))
     found, _ = read_runs(folders)
-    assert len(found) == len(runs)
+    assert len(found) == len(read_stored(RESULTS))
 
 
 def test_the_readme_has_the_numbers_of_the_table() -> None:

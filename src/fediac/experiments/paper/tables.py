@@ -226,8 +226,8 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
         "the best entrant that is not FediAC, with the seeds that both have; none "
         "while a better one may still get there. Baselines have the settings of "
-        "their scenario's file: the paper's best, or ours where a sweep found better; "
-        "sweeps.md has what was tried, and what was not. "
+        "their scenario's file: the paper's best, or ours where a sweep found less "
+        "traffic in no more time; sweeps.md has what was tried, and what was not. "
         f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",

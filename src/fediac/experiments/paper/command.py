@@ -164,8 +164,10 @@ def _missing_theory(request: Request) -> list[tuple[Scenario, int]]:
 
 
 def _say_how_to_go_on(request: Request) -> NoReturn:
+    but = ", but a measurement of fig-theory begins anew"
     sys.stderr.write(
-        f"stopped; every round that was done is in {request.out}; go on with\n"
+        f"stopped; every round that was done is in {request.out}"
+        f"{but if Product.FIG_THEORY in request.products else ''}; go on with\n"
         f"  {shlex.join(['fediac', *request.words])}\n"
     )
     sys.exit(INTERRUPTED)

@@ -65,8 +65,9 @@ class Grid:
 
         Raises:
             ValueError: ``peak`` counts as zero, so there is nothing to send, or
-                ``bits`` leaves no room for ``n_clients``.
+                ``bits`` leaves no room for ``n_clients`` or is wider than a lane.
         """
+        check_lanes(bits=bits, n_clients=n_clients)
         limit = level_limit(bits=bits, n_clients=n_clients)
         if not MIN_PEAK <= peak < float("inf"):
             raise ValueError(f"peak must be finite and at least 2**-100, got {peak}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from array_api_compat import array_namespace, device
 
 from fediac.core.types import Array, Indices
+from fediac.core.whole import as_whole
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -64,7 +65,8 @@ class Stream:
 
     def __post_init__(self) -> None:
         for field, top in (("seed", 64), ("round_number", 32), ("client", 32)):
-            value = getattr(self, field)
+            value = as_whole(field, getattr(self, field))
+            object.__setattr__(self, field, value)
             if not 0 <= value < 1 << top:
                 raise ValueError(f"{field} must be in 0..2**{top}-1, got {value}")
 

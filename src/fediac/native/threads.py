@@ -79,6 +79,8 @@ if hasattr(os, "register_at_fork"):
 
 def set_threads(n_threads: int) -> None:
     """Let kernels use up to ``n_threads`` threads; the results are the same for any."""
+    if not isinstance(n_threads, int) or isinstance(n_threads, bool):
+        raise TypeError(f"n_threads must be a whole number, got {n_threads!r}")
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1, got {n_threads}")
     _pool.resize(n_threads)

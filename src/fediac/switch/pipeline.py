@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fediac import native
+from fediac.core.whole import as_whole
 from fediac.errors import LocalProtocolError, RemoteProtocolError
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block
@@ -34,6 +35,8 @@ from fediac.wire.packet import Packet, decode, encode
 
 DEFAULT_REGISTER_BYTES = 1 << 20
 MAX_PAYLOAD_BYTES = 0xFFFF // 8
+_INFINITY = 0x7F800000
+"""Bits of the float32 that no peak may reach; those of NaN and negatives are above."""
 
 _CONTROLS = {
     Kind.TALLY: process_aligned,
@@ -73,6 +76,8 @@ class Switch:
         *,
         payload_bytes: int = PAYLOAD_BYTES,
     ) -> None:
+        register_bytes = as_whole("register_bytes", register_bytes)
+        payload_bytes = as_whole("payload_bytes", payload_bytes)
         if not 1 <= payload_bytes <= MAX_PAYLOAD_BYTES:
             raise ValueError(
                 f"payload_bytes must be in 1..{MAX_PAYLOAD_BYTES} (votes that a packet "
@@ -118,12 +123,16 @@ class Switch:
             quorum: Contributions that complete a slot; by default all present clients.
             register_bytes: How much to take; by default the largest free piece.
         """
+        n_clients = as_whole("n_clients", n_clients)
         check_n_clients(n_clients)
-        present = (1 << n_clients) - 1 if present is None else present
-        quorum = present.bit_count() if quorum is None else quorum
+        everyone = (1 << n_clients) - 1
+        present = everyone if present is None else as_whole("present", present)
+        quorum = present.bit_count() if quorum is None else as_whole("quorum", quorum)
         _check_members(n_clients, present, quorum)
         base, free = max(self._gaps(), key=lambda gap: gap[1])
-        taken = free if register_bytes is None else register_bytes
+        taken = free
+        if register_bytes is not None:
+            taken = as_whole("register_bytes", register_bytes)
         if taken > free:
             raise ValueError(
                 f"register_bytes must be at most {free} "
@@ -247,9 +256,10 @@ def _body_bytes(packet: Packet) -> int | None:
     match packet.kind:
         case Kind.MAX:
             is_plain = not (packet.n_items or packet.threshold or packet.packet)
-            return 0 if is_plain else None
+            return 0 if is_plain and packet.aux < _INFINITY else None
         case Kind.TALLY:
-            is_valid = packet.n_items and packet.threshold
+            is_valid = packet.n_items and packet.threshold and packet.bits <= 32
+            is_valid = is_valid and packet.aux < _INFINITY
             return -(-packet.n_items // 8) if is_valid else None
         case Kind.SUM:
             is_valid = (

@@ -3,14 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
 from fediac.compressors.protocol import Compressor, State, check_whole, nonfinite_error
+from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
+from fediac.core.whole import as_whole
 from fediac.errors import UpdateError
 from fediac.switch.pipeline import Switch
+from fediac.transports.overlap import Written
 from fediac.wire.header import MAX_CLIENTS
 
 
@@ -49,6 +53,15 @@ def check_states(name: str, states: object) -> None:
             f"{name} must be the list of states that a round returned, "
             f"got {_name_kinds(states)}"
         )
+    for client, each in enumerate(every):
+        bits = each.bits
+        if bits is None:
+            continue
+        if not 1 <= as_whole(f"client {client}: bits in {name}", bits) <= MAX_LANE_BITS:
+            raise ValueError(
+                f"client {client}: bits in {name} must be in 1..{MAX_LANE_BITS} (a "
+                f"lane), got {bits}"
+            )
 
 
 def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
@@ -100,7 +113,7 @@ def check_round(
         _check_update(client, update, like)
         _check_kept(client, "residual", states[client].residual, update)
         _check_kept(client, "out", buffers[client], update)
-    _check_buffers({client: buffers[client] for client in present})
+    _check_buffers(present, states, {client: buffers[client] for client in present})
     return present
 
 
@@ -118,6 +131,10 @@ def _check_update(client: int, update: Array, like: Array) -> None:
     if getattr(update, "requires_grad", False):
         raise UpdateError(
             f"client {client}: update must not require a gradient, pass update.detach()"
+        )
+    if isinstance(update, np.ma.MaskedArray):
+        raise UpdateError(
+            f"client {client}: update must not be masked, pass update.filled(0)"
         )
     if update.ndim != 1 or not update.shape[0]:
         raise UpdateError(
@@ -139,6 +156,11 @@ def _check_update(client: int, update: Array, like: Array) -> None:
 def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> None:
     if kept is None:
         return
+    if not (is_numpy_array(kept) or is_torch_array(kept)):
+        raise UpdateError(
+            f"client {client}: {name} must be a NumPy array or a PyTorch tensor, "
+            f"got {type(kept).__name__}"
+        )
     if _describe(kept) != _describe(update):
         raise UpdateError(
             f"client {client}: {name} is {_describe(kept)} but update is "
@@ -151,21 +173,22 @@ def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> No
         )
 
 
-def _check_buffers(buffers: Mapping[int, Array | None]) -> None:
-    owners: dict[int, int] = {}
+def _check_buffers(
+    present: Mapping[int, Update],
+    states: Sequence[State],
+    buffers: Mapping[int, Array | None],
+) -> None:
     for client, buffer in buffers.items():
-        if buffer is None:
-            continue
         if is_numpy_array(buffer) and not buffer.flags.writeable:
             raise UpdateError(
                 f"client {client}: out must be writable, got a read-only array"
             )
-        owner = owners.setdefault(id(buffer), client)
-        if owner != client:
-            raise UpdateError(
-                f"client {client}: out must be an array of its own, got that of "
-                f"client {owner}"
-            )
+    written = Written.of(buffers)
+    for client, update in present.items():
+        written.check(client, "update", update, may_be_own=False)
+        residual = states[client].residual
+        if residual is not None:
+            written.check(client, "residual", residual, may_be_own=True)
 
 
 def _dtype_name(array: Array) -> str:

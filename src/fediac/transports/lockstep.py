@@ -7,10 +7,17 @@ from typing import Protocol
 
 from fediac import native
 from fediac.compressors.protocol import Outcome, Round
-from fediac.core.exchange import Answer, Exchange
+from fediac.core.exchange import Answer, Exchange, IndexedSum, Sum, Tally
 from fediac.core.ledger import Ledger, Row
 from fediac.errors import LocalProtocolError
 from fediac.transports.billing import bill_exchange
+
+_SAME: dict[type[Exchange], tuple[str, ...]] = {
+    Tally: ("dim", "threshold"),
+    Sum: ("n_levels", "bits", "limit"),
+    IndexedSum: ("size",),
+}
+"""What one answer for all clients takes to be equal."""
 
 
 class Transport(Protocol):
@@ -105,3 +112,11 @@ def _check_lockstep(
                 f"client {client} asks {', '.join(found)} but client {first} asks "
                 f"{', '.join(kinds)}: all clients must ask the same"
             )
+        for own, other in zip(asked[client], asked[first], strict=True):
+            for name in _SAME.get(type(own), ()):
+                if getattr(own, name) != getattr(other, name):
+                    raise LocalProtocolError(
+                        f"client {client} asks {type(own).__name__} with {name} "
+                        f"{getattr(own, name)} but client {first} with "
+                        f"{getattr(other, name)}: all clients must ask the same"
+                    )

@@ -60,9 +60,24 @@ def test_peak_and_width_of_a_tally_are_the_largest_of_all(
 
 def test_largest_peak_comes_back(switch: Switch, job: Job) -> None:
     answer = answer_to(
-        switch, *(peak(job, i, top) for i, top in enumerate((3, 0xFFFFFFFF, 7)))
+        switch, *(peak(job, i, top) for i, top in enumerate((3, 0x7F7FFFFF, 7)))
     )
-    assert (answer.kind, answer.aux, answer.body) == (Kind.MAX, 0xFFFFFFFF, b"")
+    assert (answer.kind, answer.aux, answer.body) == (Kind.MAX, 0x7F7FFFFF, b"")
+
+
+@pytest.mark.parametrize("aux", [0x7F800000, 0x7FC00000, 0x80000001, 0xFFFFFFFF])
+def test_a_peak_that_is_no_finite_number_is_malformed(
+    switch: Switch, job: Job, aux: int
+) -> None:
+    ballot = replace(votes(job, 1, "1", threshold=1), aux=aux)
+    assert send(switch, peak(job, 0, aux), ballot) == []
+    assert switch.counters.drops == {"malformed": 2}
+
+
+def test_a_wish_wider_than_a_lane_is_malformed(switch: Switch, job: Job) -> None:
+    for bits in (33, 200, 255):
+        assert send(switch, replace(votes(job, 0, "1", threshold=1), bits=bits)) == []
+    assert switch.counters.drops == {"malformed": 3}
 
 
 def test_a_packet_ahead_of_the_window_is_dropped_as_busy(

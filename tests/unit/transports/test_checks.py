@@ -155,10 +155,66 @@ def test_residual_nobody_may_write_to_is_no_out() -> None:
 
 def test_clients_cannot_share_one_out() -> None:
     states = [State(np.zeros(DIM, dtype=np.float32))] * N_CLIENTS
-    text = "client 1: out must be an array of its own, got that of client 0"
+    text = "client 1: out must be an array of its own, got memory of client 0's out"
     with refuses(text, UpdateError):
         run(good_updates(), states=states, out=states)
     run(good_updates(), states=states)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_nothing_is_written_over_what_is_still_to_be_read(kind: Any) -> None:
+    updates = [kind(each) for each in good_updates()]
+    zeros = [kind(np.zeros(DIM, dtype=np.float32)) for _ in range(N_CLIENTS)]
+    states = [State(each) for each in zeros]
+    text = "client {}: out must be an array of its own, got memory of client {}'s {}"
+    with refuses(text.format(0, 0, "update"), UpdateError):
+        run(updates, states=states, out=[State(each) for each in updates])
+    with refuses(text.format(2, 0, "residual"), UpdateError):
+        run(updates, states=states, out=states[::-1])
+    rows = kind(np.zeros(DIM + N_CLIENTS, dtype=np.float32))
+    shifted = [State(rows[i : i + DIM]) for i in range(N_CLIENTS)]
+    with refuses(text.format(1, 0, "out"), UpdateError):
+        run(updates, states=shifted, out=shifted)
+    halves = kind(np.zeros(N_CLIENTS * DIM, dtype=np.float32))
+    apart = [State(halves[i * DIM : (i + 1) * DIM]) for i in range(N_CLIENTS)]
+    run(updates, states=apart, out=apart)
+
+
+@pytest.mark.parametrize("bits", [0, 33, 300])
+def test_an_agreed_width_is_that_of_a_lane(bits: int) -> None:
+    states = [State(None, bits)] * N_CLIENTS
+    text = f"client 0: bits in states must be in 1..32 (a lane), got {bits}"
+    with refuses(text):
+        run(good_updates(), states=states)
+
+
+def test_a_width_is_a_whole_number() -> None:
+    width: Any = 12.7
+    with refuses(
+        "client 0: bits in states must be a whole number, got 12.7", TypeError
+    ):
+        run(good_updates(), states=[State(None, width)] * N_CLIENTS)
+
+
+def test_masked_updates_are_refused() -> None:
+    updates: Any = [np.ma.masked_array(each, each > 0) for each in good_updates()]
+    text = "client 0: update must not be masked, pass update.filled(0)"
+    with refuses(text, UpdateError):
+        run(updates)
+
+
+def test_a_residual_is_an_array() -> None:
+    values: Any = [1.0] * DIM
+    states = [State(values)] * N_CLIENTS
+    text = "client 0: residual must be a NumPy array or a PyTorch tensor, got list"
+    with refuses(text, UpdateError):
+        run(good_updates(), states=states)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, np.uint64, np.int64])
+def test_seeds_may_be_numbers_of_numpy(kind: Any) -> None:
+    expected = run(good_updates(), seed=7)
+    assert np.array_equal(run(good_updates(), seed=kind(7)).mean, expected.mean)
 
 
 @pytest.mark.parametrize(

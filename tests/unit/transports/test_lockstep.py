@@ -2,10 +2,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fediac.compressors import Facts, Outcome, Round, State, ask
-from fediac.core.exchange import Answer, Contributors, Exchange, Max, Peak, Tally
+from fediac.core.exchange import Answer, Contributors, Exchange, Max, Peak, Sum, Tally
 from fediac.core.mean import Mean
 from fediac.errors import LocalProtocolError
 from fediac.transports.lockstep import run_lockstep
@@ -60,6 +61,31 @@ def test_clients_that_ask_nothing_are_done_at_once() -> None:
     outcomes, ledger = run_lockstep({0: client()}, recorder, round_number=1)
     assert list(outcomes) == [0]
     assert ledger.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (
+            Sum(np.zeros(10, dtype=np.uint8), 10, 8, 7),
+            Sum(np.zeros(6, dtype=np.uint8), 6, 8, 7),
+            "Sum with n_levels 6 but client 0 with 10",
+        ),
+        (
+            Tally(np.zeros(1, dtype=np.uint8), 8, 2, 1.0, 9),
+            Tally(np.zeros(1, dtype=np.uint8), 8, 3, 1.0, 9),
+            "Tally with threshold 3 but client 0 with 2",
+        ),
+    ],
+)
+def test_clients_that_ask_other_sizes_are_refused(
+    first: Exchange, second: Exchange, text: str
+) -> None:
+    clients = {0: client((first,)), 1: client((second,))}
+    with refuses(
+        f"client 1 asks {text}: all clients must ask the same", LocalProtocolError
+    ):
+        run_lockstep(clients, Recorder(), round_number=1)
 
 
 def test_client_that_asks_more_than_others_is_refused() -> None:

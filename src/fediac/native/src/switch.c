@@ -2,6 +2,9 @@
 
 #include "switch.h"
 
+/* Of a float32: no peak may reach it, and NaN and negative numbers are above. */
+#define INFINITY_BITS 0x7F800000u
+
 /* Rows of bytes, one a packet, and how many of them are the packet. */
 typedef struct {
     const uint8_t *rows;
@@ -27,10 +30,12 @@ static int are_fields_valid(const Header *header, size_t *n_body) {
     switch (header->kind) {
     case MAX:
         *n_body = 0;
-        return !n_items && !header->threshold && !header->packet;
+        return !n_items && !header->threshold && !header->packet &&
+               header->aux < INFINITY_BITS;
     case TALLY:
         *n_body = (n_items + 7) / 8;
-        return n_items && header->threshold;
+        return n_items && header->threshold && header->bits <= 32 &&
+               header->aux < INFINITY_BITS;
     case SUM:
         *n_body = (n_items * header->bits + 7) / 8;
         return n_items && 1 <= header->bits && header->bits <= 32 && !header->threshold;

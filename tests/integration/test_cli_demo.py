@@ -125,6 +125,16 @@ def test_a_demo_makes_its_own_folder_anew(
     assert len(lines) == 1
 
 
+def test_a_demo_may_be_made_where_one_stands(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "demo_settings", small_demo)
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert fediac("demo", "--rounds", "1", "--out", ".").code == 0
+    assert (tmp_path / "report.html").exists()
+
+
 def test_installed_command_starts() -> None:
     code = "from fediac.cli import main; main(['list'])"
     done = subprocess.run(

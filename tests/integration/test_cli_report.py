@@ -124,3 +124,16 @@ def test_json_and_the_report_cannot_both_be_standard_output(
     result = fediac("report", runs, "-o", "-", "--json")
     message = "--json says where the report is: give -o a file, not -"
     assert result == Result(2, "", f"error: {message}\n")
+
+
+@pytest.mark.parametrize("name", ["rounds.jsonl", "config.toml", "summary.json"])
+def test_a_report_never_takes_the_place_of_a_runs_file(
+    fediac: Command, runs: Path, name: str
+) -> None:
+    path = runs / "fediac" / name
+    before = path.read_bytes() if path.exists() else None
+    result = fediac("report", runs, "--format", "csv", "-o", path)
+    assert result.code == 2
+    message = "a report must not take the name of a run's file"
+    assert result.err == f"error: {path}: {message}\n"
+    assert (path.read_bytes() if path.exists() else None) == before

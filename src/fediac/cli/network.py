@@ -112,6 +112,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     from fediac.experiments.expected import PAPER_BITS, ExpectedRound
     from fediac.experiments.networks import NetworkSetting, parse_memory
     from fediac.experiments.simulate import refuse_unused, run_simulate
+    from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 
     with named_options(
         *("dim", "chosen", "bits", "threshold", "switch", "rates", "rounds"),
@@ -123,6 +124,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         refuse_unused(algorithm, [name for name in given if given[name] is not None])
         n_entries = parse_count(dim, name="dim", at_least=1)
         n_clients = parse_count(clients, name="n_clients", at_least=1)
+        register_bytes = parse_memory(memory, name="--memory")
         setting = ExpectedRound(
             algorithm=algorithm,
             dim=n_entries,
@@ -130,11 +132,12 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             n_chosen=_share(chosen, of=n_entries, name="chosen"),
             bits=PAPER_BITS if bits is None else parse_count(bits, name="bits"),
             threshold=_share(threshold, of=n_clients, name="threshold"),
+            register_bytes=register_bytes or DEFAULT_REGISTER_BYTES,
         )
         network = NetworkSetting(
             switch,
             tuple(rates),
-            parse_memory(memory, name="--memory"),
+            register_bytes,
             parse_number(compute, name="compute_s"),
         )
         run_simulate(

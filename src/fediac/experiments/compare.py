@@ -1,5 +1,6 @@
 """The same settings with several algorithms, a folder each, and what came out."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
-from fediac.experiments.records import Record, write_summary
+from fediac.experiments.records import ROUNDS, SUMMARY, Record, write_summary
 from fediac.experiments.run import Watcher, check_folder, run_experiment
 from fediac.experiments.settings import RunSettings
 
@@ -36,6 +37,8 @@ def compare_algorithms(
     """
     if not algorithms:
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
+    if (folder / ROUNDS).exists():
+        raise ConfigError(f"{folder}: holds a single run; give another --out")
     runs = {name: replace(settings, algorithm=name) for name in algorithms}
     for name, each in runs.items():
         find(name)
@@ -46,8 +49,18 @@ def compare_algorithms(
             summaries[name] = run_experiment(
                 each, folder / name, resumes=resumes, watcher=watcher
             )
-        write_summary(folder, {"algorithms": list(summaries.values())})
+        write_summary(folder, {"algorithms": _all_summaries(folder, summaries)})
     return summaries
+
+
+def _all_summaries(folder: Path, new: Mapping[str, Record]) -> list[Record]:
+    """Return the summaries of all runs in a folder, earlier comparisons' too."""
+    before = {}
+    for name in CATALOG:
+        path = folder / name / SUMMARY
+        if path.exists():
+            before[name] = json.loads(path.read_text(encoding="utf-8"))
+    return list((before | dict(new)).values())
 
 
 def make_table(summaries: Mapping[str, Record]) -> FittedTable:

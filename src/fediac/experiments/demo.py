@@ -83,7 +83,7 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
         as_json: Print the summary instead of a live table.
     """
     _make_anew(folder)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text("A demo's folder: the next demo empties it.\n", "utf-8")
     console = open_console()
     is_live = sys.stdout.isatty() and not as_json
@@ -117,7 +117,11 @@ def _make_anew(folder: Path) -> None:
         raise ConfigError(
             f"{folder}: holds something that is not a demo's; give another --out"
         )
-    shutil.rmtree(folder)
+    for each in folder.iterdir():  # not the folder: it may be a link, or this one
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 def _summarize(folder: Path) -> dict[str, Record]:

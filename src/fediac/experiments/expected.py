@@ -20,6 +20,7 @@ from fediac.errors import ConfigError
 from fediac.experiments.algorithms import PAPER_THRESHOLD
 from fediac.experiments.shares import parse_share
 from fediac.switch import Switch
+from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 from fediac.wire.header import MAX_CLIENTS
 
 PAPER_BITS = 12
@@ -42,6 +43,7 @@ class ExpectedRound:
             clients send their k largest; None: as in the paper.
         bits: Width of a level, for fediac and switchml.
         threshold: Votes an entry needs, for fediac.
+        register_bytes: The switch's memory: libra's hot entries are as many as fit.
     """
 
     algorithm: str
@@ -50,6 +52,7 @@ class ExpectedRound:
     n_chosen: int | None = None
     bits: int = PAPER_BITS
     threshold: int | None = None
+    register_bytes: int = DEFAULT_REGISTER_BYTES
 
     def __post_init__(self) -> None:
         find(self.algorithm)
@@ -204,7 +207,8 @@ def _omnireduce(setting: ExpectedRound, rows: _Rows) -> None:
 
 def _libra(setting: ExpectedRound, rows: _Rows) -> None:
     rows.ask_peak()
-    n_hot = min(Switch().indexed_capacity(setting.n_clients), setting.dim)
+    switch = Switch(setting.register_bytes)
+    n_hot = min(switch.indexed_capacity(setting.n_clients), setting.dim)
     n_cold = setting.dim - n_hot
     n_sent_hot = round(setting.chosen * n_hot / setting.dim)
     hot = (n_sent_hot, setting.union_of(n_hot))

@@ -199,6 +199,12 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
     """
     config = folder / CONFIG
+    below = next(folder.glob(f"*/{ROUNDS}"), None)
+    if below is not None:
+        raise ConfigError(
+            f"{folder}: holds other runs in folders of their own, such as "
+            f"{below.parent.name}; give another --out"
+        )
     if (folder / ROUNDS).exists() or config.exists():
         if not resumes:
             raise ConfigError(

@@ -59,7 +59,11 @@ def parse_rates(lines: Sequence[str]) -> Rates:
 
 
 def parse_mahimahi(lines: Sequence[str]) -> Rates:
-    """Return the packets in each second of a Mahimahi file."""
+    """Return the packets in each second of a Mahimahi file.
+
+    It starts again after its last time. What is behind the last whole second counts
+    with that second, so that the mean rate stays; a file below a second has one rate.
+    """
     times: list[int] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -70,12 +74,18 @@ def parse_mahimahi(lines: Sequence[str]) -> Rates:
                 f"line {number}: times must not decrease, got {time} after {times[-1]}"
             )
         times.append(time)
-    seconds = np.array(times, np.int64) // 1000
-    if seconds[-1] > MAX_TRACE_S:
+    n_whole, rest_ms = divmod(times[-1], 1000)
+    if n_whole > MAX_TRACE_S:
         raise ValueError(
             f"times must be below {MAX_TRACE_S} s, got {times[-1]} ms at the end"
         )
-    return Rates(np.bincount(seconds).astype(np.float64))
+    if not times[-1]:
+        raise ValueError("times must end above 0 ms, where the trace starts again")
+    counts = np.bincount(np.array(times) // 1000, minlength=n_whole + 1).astype(float)
+    last = max(0, n_whole - 1)
+    lasts_ms = rest_ms + (1000 if n_whole else 0)
+    counts[last] = counts[last:].sum() * 1000 / lasts_ms
+    return Rates(counts[: last + 1])
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,12 @@ def dataset_of(train: Pair, test: Pair, *, name: str = "own data") -> Dataset:
             f"test inputs must have the shape of train's {parts[0].images.shape[1:]}, "
             f"got {parts[1].images.shape[1:]}"
         )
+    train_is, test_is = (part.images.dtype for part in parts)
+    if train_is != test_is:
+        raise DatasetError(
+            f"test inputs must be of the kind of train's, {train_is}, got {test_is}: "
+            "only bytes are normalized"
+        )
     n_classes = int(max(part.labels.max() for part in parts)) + 1
     if parts[0].images.dtype == np.uint8:
         return make_dataset(name, parts[0], parts[1], n_classes=n_classes)

@@ -123,3 +123,28 @@ def test_with_a_target_the_table_says_what_it_took(
     text = show({"fediac": make_summary(is_reached=is_reached)})
     assert "MiB to 63 %" in text[1]
     assert cell in text[3]
+
+
+def test_an_earlier_comparison_stays_in_the_summary(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["switchml"])
+    compare(folder, ["fedavg"])
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [each["algorithm"] for each in summary["algorithms"]] == [
+        "switchml",
+        "fedavg",
+    ]
+
+
+def test_a_run_and_a_comparison_keep_apart(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path / "data")
+    run_experiment(settings, tmp_path / "one", resumes=False)
+    text = f"{tmp_path / 'one'}: holds a single run; give another --out"
+    with refuses(text, ConfigError):
+        compare(tmp_path / "one")
+    compare(tmp_path / "all", ["fedavg"])
+    text = (
+        "holds other runs in folders of their own, such as fedavg; give another --out"
+    )
+    with refuses(f"{tmp_path / 'all'}: {text}", ConfigError):
+        run_experiment(settings, tmp_path / "all", resumes=False)

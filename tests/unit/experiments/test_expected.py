@@ -95,6 +95,15 @@ def test_entries_beyond_the_registers_are_cold() -> None:
     assert steps == {"peak": 0, "indexed": 1, "server": 1}
 
 
+def test_the_memory_decides_what_is_hot() -> None:
+    little = ExpectedRound("libra", 10**6, N_CLIENTS, 10_000, register_bytes=4096)
+    ledger = expected_ledger(little)
+    by_phase = {row.phase: row.n_items for row in ledger.rows if row.direction == "up"}
+    n_hot = Switch(4096).indexed_capacity(N_CLIENTS)
+    assert by_phase["indexed"] == round(10_000 * n_hot / 10**6)
+    assert by_phase["server"] == 10_000 - by_phase["indexed"]
+
+
 def test_without_a_number_choices_are_the_papers() -> None:
     def chosen(name: str) -> int:
         return ExpectedRound(name, 10**6, 20).chosen

@@ -1,5 +1,6 @@
 """Traces: files in, rates out, and one clear line for what is no trace."""
 
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -16,7 +17,24 @@ def write(path: Path, text: str) -> Path:
 
 def test_mahimahi_lines_are_counted_by_second(tmp_path: Path) -> None:
     path = write(tmp_path / "some.up", "0\n0\n999\n1000\n3500\n\n")
-    assert load_trace(path).per_second.tolist() == [3.0, 1.0, 0.0, 1.0]
+    assert load_trace(path).per_second.tolist() == [3.0, 1.0, 1000 / 1500]
+
+
+@pytest.mark.parametrize(
+    ("times", "rates"),
+    [
+        ([1], [1000.0]),
+        (range(1, 101), [1000.0]),
+        (range(1, 3001), [999.0, 1000.0, 1001.0]),
+        (range(1, 2501), [999.0, 1501 * 1000 / 1500]),
+        ([0, 1000], [2.0]),
+    ],
+)
+def test_a_mahimahi_trace_starts_again_after_its_last_line(
+    tmp_path: Path, times: Sequence[int], rates: list[float]
+) -> None:
+    text = "".join(f"{time}\n" for time in times)
+    assert load_trace(write(tmp_path / "some.up", text)).per_second.tolist() == rates
 
 
 @pytest.mark.parametrize("header", ["", "packets_s\n", "Packets_S\n"])

@@ -114,6 +114,14 @@ def test_clients_must_be_as_many_as_the_compressor_has() -> None:
         make_experiment(clients=[np.arange(40), np.arange(40, 80)])
 
 
+def test_bytes_and_floats_are_not_mixed() -> None:
+    pixels, labels = np.zeros((8, 1, 2, 3), np.uint8), np.arange(8) % 2
+    kinds = "of the kind of train's, uint8, got float32"
+    text = f"test inputs must be {kinds}: only bytes are normalized"
+    with refuses(text, DatasetError):
+        dataset_of((pixels, labels), (pixels / np.float32(255), labels))
+
+
 def test_bytes_are_normalized_and_floats_are_not() -> None:
     labels = np.arange(4) % 2
     pixels = np.full((4, 1, 2, 2), 255, np.uint8)

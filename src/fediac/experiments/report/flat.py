@@ -36,7 +36,8 @@ def _flatten(record: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         elif isinstance(value, list) and key == "phases":
             for phase in value:
                 rest = {part: phase[part] for part in phase if part != "name"}
-                flat |= _flatten(rest, f"{path}{phase['name']}.")
+                for part, number in _flatten(rest, f"{path}{phase['name']}.").items():
+                    flat[part] = flat.get(part, 0) + number  # a peak has its sum's name
         elif isinstance(value, list):
             flat[name] = " ".join(str(each) for each in value)
         else:

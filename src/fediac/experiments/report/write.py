@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fediac.errors import ConfigError, RunError
 from fediac.experiments.output import count, own_version, write_json
+from fediac.experiments.records import CONFIG, ROUNDS, SUMMARY
 from fediac.experiments.report.flat import render_csv
 from fediac.experiments.report.markdown import render_markdown
 from fediac.experiments.report.page import Report, render_page
@@ -88,7 +89,10 @@ def _render(report: Report, kind: Format) -> str:
 
 
 def _write(path: Path, content: str) -> None:
+    if path.name in (ROUNDS, CONFIG, SUMMARY):
+        raise ConfigError(f"{path}: a report must not take the name of a run's file")
     try:
-        path.write_text(content, encoding="utf-8", newline="")
+        # Names of folders may be no text; what cannot be written is shown as it is.
+        path.write_bytes(content.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error.strerror})") from None

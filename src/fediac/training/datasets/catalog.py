@@ -63,7 +63,7 @@ def load_dataset(
 def find_folder(folder: Path | None) -> Path:
     """Return the data folder: the given one, ``$FEDIAC_DATA`` or the user's cache."""
     if folder is not None:
-        return folder
+        return folder.expanduser()
     variable = os.environ.get(FOLDER_VARIABLE)
     return Path(variable or Path("~", ".cache", "fediac")).expanduser()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fediac.experiments.report.flat import render_csv
+from fediac.experiments.report.flat import _flatten, render_csv
 from fediac.experiments.report.markdown import render_markdown
 from fediac.experiments.report.page import Report
 from fediac.experiments.report.reading import Run, read_runs
@@ -58,11 +58,17 @@ def test_csv_numbers_are_those_of_rounds_jsonl(runs: list[Run]) -> None:
         assert float(line["time_s.slow"]) == each["time_s"]["slow"]
         assert float(line["payload_mib"]) == each["payload_mib"]
         phases = each["timing"]["fast"]["phases"]
-        for phase in phases:
-            column = f"timing.fast.{phase['name']}.upload_s"
-            assert float(line[column]) == phase["upload_s"]
+        for name in {phase["name"] for phase in phases}:
+            times = [phase["upload_s"] for phase in phases if phase["name"] == name]
+            assert float(line[f"timing.fast.{name}.upload_s"]) == sum(times)
         finish = [float(part) for part in line["timing.fast.finish_s"].split()]
         assert finish == each["timing"]["fast"]["finish_s"]
+
+
+def test_csv_adds_up_phases_of_one_name() -> None:
+    phases = [{"name": "statistics", "upload_s": 0.25}] * 2
+    record = {"timing": {"fast": {"phases": phases}}}
+    assert _flatten(record) == {"timing.fast.statistics.upload_s": 0.5}
 
 
 def test_csv_leaves_fields_empty_that_a_run_lacks(runs: list[Run]) -> None:

@@ -29,7 +29,7 @@ class Sender:
         self.rates = uplink.rates
         self.gaps = gaps
         self.lap_length_ps = self.rates.n_seconds * PS_PER_S
-        into_trace = origin_ps + uplink.offset_s * PS_PER_S
+        into_trace = origin_ps + int(uplink.offset_s) * PS_PER_S
         self.lap_ps = -(into_trace % self.lap_length_ps)
         self.second = self.position = 0
         self.floor_ps = 0

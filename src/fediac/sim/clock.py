@@ -8,20 +8,30 @@ MAX_PS = 1 << 61
 """Simulated times end here, after 26 days; two of them can still be added."""
 
 
+def whole_ps(seconds: float, *, name: str) -> int:
+    """Return a time in whole picoseconds, however long.
+
+    Raises:
+        ValueError: It is negative or not a number.
+    """
+    if not 0.0 <= seconds < math.inf:
+        raise ValueError(f"{name} must be finite and at least 0, got {seconds}")
+    return round(seconds * PS_PER_S)
+
+
 def to_ps(seconds: float, *, name: str) -> int:
-    """Return a duration in whole picoseconds.
+    """Return a duration within a round in whole picoseconds.
 
     Raises:
         ValueError: It is negative, not a number, or longer than the clock runs.
     """
-    if not 0.0 <= seconds < math.inf:
-        raise ValueError(f"{name} must be finite and at least 0, got {seconds}")
-    if seconds > MAX_PS / PS_PER_S:
+    time_ps = whole_ps(seconds, name=name)
+    if time_ps > MAX_PS:
         raise ValueError(
             f"{name} must be at most {MAX_PS // PS_PER_S} s (the clock's end), "
             f"got {seconds}"
         )
-    return round(seconds * PS_PER_S)
+    return time_ps
 
 
 def to_s(ps: int) -> float:

@@ -15,7 +15,7 @@ from fediac.native.queueing import queue_kernels
 from fediac.sim import bounded, compiled, steps
 from fediac.sim.answers import Receiver, order_answers
 from fediac.sim.arrivals import Sender
-from fediac.sim.clock import PS_PER_S, to_ps, to_s
+from fediac.sim.clock import PS_PER_S, to_ps, to_s, whole_ps
 from fediac.sim.draws import UNIT, Draws, Ints
 from fediac.sim.groups import Step, list_steps
 from fediac.sim.limits import check_duration
@@ -72,7 +72,9 @@ def simulate_round(
         )
     plan = list_steps(rows, network.view, network.memory)
     check_duration(plan, network)
-    run = _Round(network, Stream(seed, round_number, 0), to_ps(start_s, name="start_s"))
+    # The clock starts anew with every round; only traces go on, and they are laps.
+    origin_ps = whole_ps(start_s, name="start_s")
+    run = _Round(network, Stream(seed, round_number, 0), origin_ps)
     if keeps_packets:
         run.switch.log = []
     for number, step in enumerate(plan):

@@ -1,5 +1,6 @@
 """Whole rounds: what must hold whatever the random numbers are."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -220,6 +221,13 @@ def test_clients_that_wait_forever_are_noticed(monkeypatch: pytest.MonkeyPatch) 
         FediacError, match=r"^all clients wait for answers that never come$"
     ):
         simulate(ledger(block_sum([[0, 5]])), replace(NETWORK, memory=Bounded(1)))
+
+
+def test_a_run_may_last_for_years() -> None:
+    """A round's clock starts anew; its traces go on, in laps of theirs."""
+    lap_s = math.lcm(*(each.rates.n_seconds for each in NETWORK.uplinks))
+    late = simulate(ROUND, start_s=float(lap_s * (10**9 // lap_s)))
+    assert late.round_s == pytest.approx(simulate(ROUND).round_s, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,15 @@ def subtitle(runs: Sequence[Run]) -> str:
     """Return what all runs share, in a few words."""
     parts = []
     for key, noun in (("n_clients", "client"), ("dim", "parameter")):
-        values = {(run.summary or {}).get(key) for run in runs} - {None}
-        if len(values) == 1 and isinstance(value := values.pop(), int):
-            parts.append(count(value, noun))
+        values = [(run.summary or {}).get(key) for run in runs]
+        numbers = {value for value in values if isinstance(value, int)}
+        if len(numbers) == 1:
+            parts.append(count(numbers.pop(), noun))
     n_rounds = sorted({len(run.rounds) for run in runs})
     first = f"{whole(n_rounds[0])} to " if n_rounds[1:] else ""
     parts.append(first + count(n_rounds[-1], "round"))
-    seeds = {run.settings.get("seed") for run in runs}
-    if len(seeds) == 1 and (seed := seeds.pop()) is not None:
+    seeds = {str(run.settings.get("seed", "")) for run in runs}
+    if len(seeds) == 1 and (seed := seeds.pop()):
         parts.append(f"seed {seed}")
     return " · ".join(parts)
 

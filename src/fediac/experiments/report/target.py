@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fediac.experiments.report.reading import Run
@@ -84,7 +84,9 @@ def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
 def _own_target(run: Run) -> float | None:
     """Return the accuracy a run was set to reach."""
     for place in ((run.summary or {}).get("target"), run.settings.get("stop")):
-        value = place.get("accuracy", place.get("target")) if place else None
+        if not isinstance(place, Mapping):
+            continue
+        value = place.get("accuracy", place.get("target"))
         if isinstance(value, str):
             return parse_accuracy(value)
         if isinstance(value, int | float) and 0.0 < value <= 1.0:

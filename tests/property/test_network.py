@@ -113,7 +113,8 @@ def ask_sum(setting: Setting) -> Question:
 
 
 def ask_max(setting: Setting) -> Question:
-    values = setting.rng.integers(0, 1 << 32, setting.n_clients).tolist()
+    # Bits of finite, non-negative floats.
+    values = setting.rng.integers(0, 0x7F800000, setting.n_clients).tolist()
     packets = [
         [peak(setting.job, client, value, exchange=setting.exchange)]
         for client, value in enumerate(values)

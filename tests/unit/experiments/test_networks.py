@@ -46,8 +46,8 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("10\n30\n")
     (tmp_path / "b.up").write_text("1\n2\n3\n")
     files = [str(tmp_path / "a.csv"), str(tmp_path / "b.up")]
-    assert means(*files) == [20.0, 3.0, 20.0]
-    assert means(files[1]) == [3.0] * 3
+    assert means(*files) == [20.0, 1000.0, 20.0]
+    assert means(files[1]) == [1000.0] * 3
 
 
 @pytest.mark.parametrize(

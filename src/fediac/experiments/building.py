@@ -34,6 +34,7 @@ from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
+from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
 """Round numbers of the training that finds libra's hot entries: no real round's."""
@@ -132,6 +133,11 @@ def _check(settings: RunSettings) -> None:
     for name, value, smallest in least:
         if value is not None and not value >= smallest:
             raise ConfigError(f"{name} must be at least {smallest}, got {value}")
+    if settings.clients.number > MAX_CLIENTS:
+        raise ConfigError(
+            f"clients.number must be at most {MAX_CLIENTS} (bits of a slot's bitmap), "
+            f"got {settings.clients.number}"
+        )
     target = settings.stop.target
     if target is not None and not 0.0 < target <= 1.0:
         raise ConfigError(

@@ -96,6 +96,10 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
         ),
         ({"clients": {"number": 0}}, "clients.number must be at least 1, got 0"),
         (
+            {"clients": {"number": 1100, "participation": 4}},
+            "clients.number must be at most 1024 (bits of a slot's bitmap), got 1100",
+        ),
+        (
             {"clients": {"participation": 4}},
             "participation must be in 1..3 (clients), got 4",
         ),

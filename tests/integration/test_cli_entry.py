@@ -77,6 +77,23 @@ def test_a_wrong_command_line_is_one_line_and_where_help_is(
     assert result == Result(2, "", lines)
 
 
+def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:
+    result = fediac("simulate", "--algorithm=topk", "--dim=1e11", "--clients=1024")
+    assert result.code == 2
+    (line,) = result.err.splitlines()
+    assert line.startswith("error: some number given is beyond what can be computed (")
+
+
+def test_files_that_are_nested_too_deeply_are_one_line(
+    fediac: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "deep.toml"
+    path.write_text(f"a = {'[' * 5000}{']' * 5000}\n")
+    assert fediac("run", path) == Result(
+        2, "", "error: some file given is nested too deeply\n"
+    )
+
+
 def test_a_number_that_is_none_is_shown(fediac: Command) -> None:
     result = fediac("paper", "fig-noniid", "--until", "noon")
     assert result == Result(2, "", "error: --until must be a number, got 'noon'\n")

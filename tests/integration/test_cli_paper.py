@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,18 +174,35 @@ def test_a_second_seed_is_shown_with_the_first(fediac: Command, results: Path) -
     assert seeds == [1, 2]
 
 
-def interrupted(fediac: Command, out: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+def interrupted(
+    fediac: Command,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    product: Sequence[str] = ("table1", "--entrants", "fedavg"),
+) -> Result:
     """What a user sees who presses Ctrl-C in the second round."""
 
     def stop(_: ProgressBars, record: dict[str, Any]) -> None:
         if record["round"] == 2:
             raise KeyboardInterrupt
 
-    words = ["paper", "table1", "--quick", "--entrants", "fedavg", "--out", str(out)]
+    words = ["paper", *product, "--quick", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", ["fediac", *words])
     with monkeypatch.context() as patch:
         patch.setattr(ProgressBars, "round_done", stop)
         return fediac(*words)
+
+
+def test_ctrl_c_says_that_a_measurement_begins_anew(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = interrupted(fediac, tmp_path, monkeypatch, ["fig-theory"])
+    assert result.code == 130
+    assert result.err.splitlines()[-2] == (
+        f"stopped; every round that was done is in {tmp_path}, but a measurement of "
+        "fig-theory begins anew; go on with"
+    )
+    assert not list(tmp_path.glob("theory/*/*.json"))
 
 
 def test_what_ctrl_c_stopped_goes_on_with_the_same_command(

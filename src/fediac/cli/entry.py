@@ -37,8 +37,10 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
         _fail(where + say_reason(error))
     except MemoryError as error:
         _fail(str(error) or "not enough memory")
-    except (ArithmeticError, RecursionError) as error:
-        _fail(f"a number or a nesting is too large ({error})")
+    except ArithmeticError as error:
+        _fail(f"some number given is beyond what can be computed ({error})")
+    except RecursionError:
+        _fail("some file given is nested too deeply")
     except (FediacError, ValueError) as error:
         _fail(str(error) or type(error).__name__)
     sys.exit(code if isinstance(code, int) else 0)

@@ -18,6 +18,7 @@ from fediac.core.mean import Mean
 from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.rng import Stream
 from fediac.core.types import Update
+from fediac.core.whole import as_whole
 from fediac.errors import UpdateError
 
 
@@ -109,9 +110,8 @@ def check_whole(name: str, number: object, *, at_least: int | None = None) -> No
         number: What it was given.
         at_least: The smallest that is allowed; None: whoever calls checks that.
     """
-    if not isinstance(number, Integral) or isinstance(number, bool):
-        raise TypeError(f"{name} must be a whole number, got {number!r}")
-    if at_least is not None and number < at_least:
+    whole = as_whole(name, number)
+    if at_least is not None and whole < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {number}")
 
 

@@ -20,6 +20,7 @@ while a quorum counts every client that is alive. Block sums need more, see `blo
 import struct
 from dataclasses import dataclass
 
+from fediac.core.whole import as_whole
 from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 
 N_RECORD_WORDS = 16
@@ -72,10 +73,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_n_clients(self.n_clients)
-        if not isinstance(self.register_bytes, int):
-            raise TypeError(
-                f"register_bytes must be a whole number, got {self.register_bytes!r}"
-            )
+        as_whole("register_bytes", self.register_bytes)
         if self.register_bytes > MAX_REGISTER_BYTES:
             raise ValueError(
                 f"register_bytes must be at most {MAX_REGISTER_BYTES} (32-bit "

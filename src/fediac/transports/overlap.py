@@ -14,7 +14,9 @@ from fediac.errors import UpdateError
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Memory that clients write to, each its own.
+    """Memory that clients write to, each its own, from its first byte to its last.
+
+    Columns of one matrix, which lie between each other, count as shared.
 
     Attributes:
         spans: (first byte, byte behind the last, client), ascending; none overlap.

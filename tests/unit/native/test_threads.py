@@ -1,5 +1,6 @@
 import threading
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +113,9 @@ def test_kernels_may_be_called_from_many_threads_at_once() -> None:
     for caller in callers:
         caller.join()
     assert found == [expected] * 6
+
+
+@pytest.mark.parametrize("number", [2.5, "2", True])
+def test_threads_are_counted_in_whole_numbers(number: Any) -> None:
+    with refuses(f"n_threads must be a whole number, got {number!r}", TypeError):
+        threads.set_threads(number)

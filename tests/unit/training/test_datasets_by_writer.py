@@ -217,5 +217,13 @@ def test_writers_beyond_32_bits_are_not_taken_for_others(tmp_path: Path) -> None
     refuses(path, f"expected writer that fit 32 bits with sign, found {number}")
 
 
+def test_images_have_pixels(tmp_path: Path) -> None:
+    arrays = by_writer_arrays()
+    n = len(arrays["images"])
+    arrays["images"] = np.zeros((n, 0, 0), np.uint8)
+    path = write(tmp_path, arrays)
+    refuses(path, f"expected images with at least one pixel, found ({n}, 0, 0)")
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     refuses(tmp_path / "own.npz", "no such file or directory")

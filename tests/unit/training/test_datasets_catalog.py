@@ -76,6 +76,7 @@ def test_folder_is_the_argument_then_the_variable_then_the_cache(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FEDIAC_DATA", str(tmp_path / "variable"))
     assert find_folder(tmp_path / "given") == tmp_path / "given"
+    assert find_folder(Path("~", "given")) == Path.home() / "given"
     assert find_folder(None) == tmp_path / "variable"
     monkeypatch.delenv("FEDIAC_DATA")
     assert find_folder(None) == tmp_path / "home" / ".cache" / "fediac"

@@ -133,6 +133,8 @@ def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Exampl
             f"{names[0]} as uint8 (n, height, width) or (n, channels, height, width)",
             f"{images.dtype} {images.shape}",
         )
+    if not images.size:
+        raise refuse(path, f"{names[0]} with at least one pixel", f"{images.shape}")
     if images.ndim == 3:
         images = images[:, None]
     labels = _integers(arrays, names[1], len(images), path).astype(np.int64)

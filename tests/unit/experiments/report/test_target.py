@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fediac.experiments.report.reading import Run, read_runs
+from fediac.experiments.report.summary import subtitle
 from fediac.experiments.report.tables import target_table
 from fediac.experiments.report.target import (
     Target,
@@ -22,6 +23,15 @@ from tests.support import refuses
 @pytest.fixture
 def runs(tmp_path: Path) -> list[Run]:
     return read_runs([write_comparison(tmp_path)])[0]
+
+
+def test_targets_that_are_no_tables_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    write_run(folder, "fediac", n_rounds=2)
+    (folder / "summary.json").write_text('{"target": 0.9, "n_clients": [1]}')
+    found = read_runs([folder])[0]
+    assert choose_target(found, None) is not None
+    assert "client" not in subtitle(found)
 
 
 @pytest.mark.parametrize("text", ["0.63", "63%", "63 %", ".63", " 63.0% "])

@@ -267,6 +267,19 @@ def test_a_complete_run_may_be_made_longer(tmp_path: Path) -> None:
     assert resume(settings_of(tmp_path, n_rounds=4), tmp_path / "run") == expected
 
 
+def test_a_run_that_is_made_longer_has_no_summary_until_it_is_through(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    run_whole(settings_of(tmp_path, n_rounds=2), folder)
+    longer = settings_of(tmp_path, n_rounds=4)
+    with pytest.raises(KilledError):
+        run_experiment(longer, folder, resumes=True, watcher=KillAt(5))
+    assert len(read_lines(folder)) == 3
+    assert not (folder / "summary.json").exists()
+    assert resume(longer, folder)["summary"]["rounds"] == 4
+
+
 def test_seconds_of_earlier_sessions_count(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, n_rounds=2)
     folder = tmp_path / "run"

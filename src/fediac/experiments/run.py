@@ -172,6 +172,8 @@ def _train(
     """Run rounds until a stop; return the progress there and why it is the end."""
     settings = run.experiment.settings
     reason = stop_reason(settings.stop, records[-1]) if records else ""
+    if not reason:  # an earlier stop's; from here on it is not where the run ends
+        (run.folder / SUMMARY).unlink(missing_ok=True)
     saved = progress.round_number
     schedule = CheckpointSchedule(settings.save.checkpoint_every)
     with open_log(run.folder, settings.save, progress.round_number) as log:

@@ -8,9 +8,6 @@ from fediac.errors import ConfigError, hint_name
 from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
 
-FEDIAC = ("fediac", "fediac-bound")
-"""Ours; every other entrant is a baseline."""
-
 THRESHOLDS = (5, 10, 15, 20)
 """Percent of all clients whose votes an entry needs (Sec. V-B3)."""
 
@@ -57,6 +54,12 @@ MAIN = (
 """
 
 FEDAVG = MAIN[-1]
+
+
+def is_ours(name: str) -> bool:
+    """Return whether an entrant is FediAC; every other one is a baseline."""
+    return name.partition("-")[0] == "fediac"
+
 
 _SHARES = ("0.1", "0.5", "1", "5")
 

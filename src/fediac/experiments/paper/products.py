@@ -68,6 +68,8 @@ def read_checked(product: Product, scope: Scope, results: Path) -> list[StoredRu
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
+        if product in SWITCHES:  # the best of a sweep has a row too
+            shown += list_entrants(Product.SWEEPS, scenario, scope.extent)
         entrants = {entrant.name: entrant for entrant in shown}
         for run in runs:
             if run.scenario == scenario.name and run.entrant in entrants:

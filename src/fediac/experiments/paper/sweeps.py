@@ -7,10 +7,8 @@ from typing import Any
 from rich.console import Group
 
 from fediac.experiments.output import FittedTable
-from fediac.experiments.paper.entrants import CANDIDATES, find_known
-from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.experiments.paper.stored import StoredRun
-from fediac.experiments.paper.tables import (
+from fediac.experiments.paper.entrants import CANDIDATES, Entrant, find_known
+from fediac.experiments.paper.rows import (
     MIB,
     NOT_YET,
     NOTHING,
@@ -20,6 +18,8 @@ from fediac.experiments.paper.tables import (
     make_row,
     spread,
 )
+from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.targets import find_target
 
 
@@ -57,6 +57,24 @@ def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
             if any(each.rows for each in candidates):
                 found += candidates
     return found
+
+
+def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
+    """Return who needed the least traffic of each family, of those that got there.
+
+    Some may be main entrants. Others of the family may still turn out to be better.
+    """
+    inside = [run for run in runs if run.scenario == scenario.name]
+    leaders = []
+    for family, entrants in CANDIDATES.items():
+        there = [each for each in _family(scenario, family, inside) if each.reached]
+        best = _find_best(there, lambda row: row.spent_mib) if there else None
+        leaders += [
+            known
+            for known in (find_known(each, scenario.settings) for each in entrants)
+            if best is not None and known.name == best.entrant
+        ]
+    return leaders
 
 
 def _family(

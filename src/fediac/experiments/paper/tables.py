@@ -2,63 +2,45 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import Any
 
 from rich.console import Group
 
 from fediac.experiments.output import FittedTable
-from fediac.experiments.paper.entrants import FEDIAC, MAIN
+from fediac.experiments.paper.entrants import MAIN, Entrant, is_ours
 from fediac.experiments.paper.published import SOURCE, TABLES, find_row
+from fediac.experiments.paper.rows import (
+    MIB,
+    NOT_YET,
+    NOTHING,
+    SECONDS,
+    Row,
+    describe_rounds,
+    make_row,
+    spread,
+)
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.stored import StoredRun
+from fediac.experiments.paper.sweeps import find_leaders
 from fediac.experiments.paper.targets import find_target
 
-NOTHING = "—"
-
-ROUNDS = "{:,.3g}"
-"""Form of a number of rounds, which has a mean over seeds."""
-
-MIB, SECONDS = "{:,.1f}", "{:,.1f} s"
-
-NOT_YET = "Not yet: the run ends before it had all of its rounds."
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One run's way to the target, on one switch.
-
-    Attributes:
-        reached: Whether it got there.
-        gave_up: Whether it did not in all the rounds that its scenario gives it.
-        rounds: To the target; where it was not reached, how many there were.
-        payload_mib: Of all clients, up and down; None where it was not reached.
-        time_s: Simulated; None where it was not reached.
-        spent_mib: Payload of these rounds.
-        spent_s: Simulated time of these rounds.
-    """
-
-    scenario: str
-    switch: str
-    algorithm: str
-    seed: int
-    target: float
-    reached: bool
-    gave_up: bool
-    rounds: int
-    payload_mib: float | None
-    time_s: float | None
-    spent_mib: float
-    spent_s: float
+_GIVEN = tuple(entrant.name for entrant in MAIN)
+"""Entrants with the settings of their scenario's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An entrant's rows of all seeds, and what it saved against the best baseline."""
+    """An entrant's rows of all seeds, and what it saved against the best baseline.
+
+    Attributes:
+        saving: Baselines with their scenario's settings.
+        swept: And with every other setting that was tried.
+    """
 
     entrant: str
     rows: tuple[Row, ...]
     saving: float | None
+    swept: float | None
 
     @property
     def reached(self) -> bool:
@@ -86,10 +68,10 @@ class Block:
 
 
 def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
-    """Return the rows of a table: all main entrants whose target is known."""
+    """Return the rows of a table: everybody in it whose target is known."""
     rows = []
     for scenario in (find_scenario(name) for name in NAMES):
-        for entrant in MAIN:
+        for entrant in _list_entrants(scenario, runs):
             for run in runs:
                 if (run.scenario, run.entrant) == (scenario.name, entrant.name):
                     target = find_target(scenario, run.seed, runs)
@@ -98,24 +80,19 @@ def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
     return rows
 
 
-def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> Row:
-    """Return how a run got to the target."""
-    at = run.reach(target)
-    end = run.last if at is None else at
-    return Row(
-        scenario=run.scenario,
-        switch=switch,
-        algorithm=run.entrant,
-        seed=run.seed,
-        target=target,
-        reached=at is not None,
-        gave_up=at is None and end["round"] >= scenario.paper.rounds,
-        rounds=end["round"],
-        payload_mib=None if at is None else at["payload_mib"],
-        time_s=None if at is None else at["time_s"][switch],
-        spent_mib=end["payload_mib"],
-        spent_s=end["time_s"][switch],
-    )
+def _list_entrants(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
+    """Return the main entrants, each algorithm's followed by what a sweep found.
+
+    A setting that needs less traffic than the scenario's has a row of its own: who
+    looks for the best baseline must find it here.
+    """
+    swept = [each for each in find_leaders(scenario, runs) if each.name not in _GIVEN]
+    return [
+        each
+        for algorithm in dict.fromkeys(each.algorithm for each in MAIN)
+        for each in (*MAIN, *swept)
+        if each.algorithm == algorithm
+    ]
 
 
 def make_blocks(rows: Sequence[Row]) -> list[Block]:
@@ -126,11 +103,13 @@ def make_blocks(rows: Sequence[Row]) -> list[Block]:
         for row in rows:
             if row.scenario == name:
                 entrants.setdefault(row.algorithm, []).append(row)
-        baselines = [own for each, own in entrants.items() if each not in FEDIAC]
-        lines = [
-            Line(each, tuple(own), _saving(own, baselines) if each in FEDIAC else None)
-            for each, own in entrants.items()
-        ]
+        baselines = {each: own for each, own in entrants.items() if not is_ours(each)}
+        given = [own for each, own in baselines.items() if each in _GIVEN]
+        lines = []
+        for each, own in entrants.items():
+            ours = own if is_ours(each) else []
+            saving, swept = _saving(ours, given), _saving(ours, [*baselines.values()])
+            lines.append(Line(each, tuple(own), saving, swept))
         blocks.append(Block(find_scenario(name), rows[0].switch, tuple(lines)))
     return blocks
 
@@ -141,7 +120,7 @@ def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | N
     The seeds that both have are compared. Whoever gave up is not the best. But nobody
     is while another one has spent less and may still get there.
     """
-    if not all(row.reached for row in own):
+    if not own or not all(row.reached for row in own):
         return None
     ours = {row.seed: row.spent_mib for row in own}
     savings = []
@@ -160,7 +139,7 @@ def as_documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-HEADINGS = ("algorithm", "seeds", "rounds", "payload MiB", "time", "saving")
+HEADINGS = ("algorithm", "seeds", "rounds", "payload MiB", "time", "saving", "swept")
 
 
 def render_block(block: Block) -> Group:
@@ -175,32 +154,16 @@ def render_block(block: Block) -> Group:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    saving = NOTHING if line.saving is None else f"{100 * line.saving:.1f} %"
-    rounds = describe_rounds(line.rows)
-    head = line.entrant, str(len(line.rows)), rounds
+    head = line.entrant, str(len(line.rows)), describe_rounds(line.rows)
     if not line.reached:
-        return *head, NOTHING, NOTHING, NOTHING
+        return *head, *(4 * [NOTHING])
     mib = spread(line.values("payload_mib"), MIB)
     time = spread(line.values("time_s"), SECONDS)
-    return *head, mib, time, saving
-
-
-def describe_rounds(rows: Sequence[Row]) -> str:
-    """Return in how many rounds the target was reached, or in how many it was not."""
-    missed = [row for row in rows if not row.reached]
-    if not missed:
-        return spread([row.rounds for row in rows], ROUNDS)
-    some = f"{len(missed)} of {len(rows)} " if len(rows) > 1 else ""
-    yet = "" if all(row.gave_up for row in missed) else "yet "
-    return f"{some}not {yet}in {spread([row.rounds for row in missed], ROUNDS)}"
-
-
-def spread(values: Sequence[float], form: str) -> str:
-    """Return one number, or the mean and range of several."""
-    if len(set(values)) == 1:
-        return form.format(values[0])
-    ends = f"{form.format(min(values))} to {form.format(max(values))}"
-    return f"{form.format(fmean(values))} ({ends})"
+    savings = [
+        NOTHING if share is None else f"{100 * share:.1f} %"
+        for share in (line.saving, line.swept)
+    ]
+    return *head, mib, time, *savings
 
 
 def _targets(block: Block) -> str:
@@ -224,11 +187,12 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         f"# {TABLES[switch]}: traffic to the target accuracy, {switch} switch",
         "",
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
-        "the best entrant that is not FediAC, with the seeds that both have; none "
-        "while a better one may still get there. Baselines have the settings of "
-        "their scenario's file: the paper's best, or ours where a sweep found less "
-        "traffic in no more time; sweeps.md has what was tried, and what was not. "
-        f"Several seeds: mean (range). {NOT_YET}",
+        "the best baseline with the settings of its scenario's file, which are the "
+        "paper's, but for SwitchML's 8 bits; swept: less than the best of all settings "
+        "that were tried (sweeps.md), of which each algorithm's cheapest has a row if "
+        "it is not the scenario's. Both are over the seeds that both have, and none "
+        "while a better one may still get there. Several seeds: mean (range). "
+        f"{NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
         "| --- " * (len(HEADINGS) + 3) + "|",
@@ -237,6 +201,6 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         head = (block.scenario.paper.title, _targets(block))
         paper = _published(block) or NOTHING
         for line in block.lines:
-            beside = paper if line.entrant == FEDIAC[0] else ""
+            beside = paper if line is block.lines[0] else ""
             lines.append("| " + " | ".join((*head, *_cells(line), beside)) + " |")
     return "\n".join([*lines, "", f"The paper's values: {SOURCE}.", ""])

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fediac.experiments.paper.rows import spread
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.tables import (
     Block,
@@ -12,7 +13,6 @@ from fediac.experiments.paper.tables import (
     make_blocks,
     render_block,
     render_markdown,
-    spread,
 )
 from tests.unit.experiments.paper.tiny_scenario import make_run
 
@@ -29,7 +29,7 @@ def compared() -> list[StoredRun]:
         make_run((0.2, *UP), entrant="fediac-bound", round_mib=90.0),
         make_run(UP[1:], entrant="switchml", round_mib=500.0),
         make_run(MISSED, entrant="omnireduce", round_mib=1.0),
-        make_run((0.9,), entrant="switchml-bits8", round_mib=1.0),
+        make_run((0.9,), entrant="fediac-n20-a20", round_mib=1.0),
     ]
 
 
@@ -88,6 +88,46 @@ def test_fediac_saves_against_the_best_baseline_that_got_there() -> None:
     }
 
 
+def swept() -> list[StoredRun]:
+    return [
+        *compared(),
+        make_run(UP, entrant="fediac-topk-a4", round_mib=60.0),
+        make_run(UP, entrant="fediac-topk-a5", round_mib=70.0),
+        make_run(UP[:2], entrant="fediac-topk-a6", round_mib=1.0),
+        make_run(UP, entrant="libra", round_mib=400.0),
+        make_run(UP, entrant="libra-k0.1", round_mib=80.0),
+        make_run(UP, entrant="switchml-bits12", round_mib=700.0),
+        make_run(UP, entrant="libra-k0.1", round_mib=1.0, scenario="cifar10-noniid"),
+    ]
+
+
+def test_the_cheapest_setting_of_a_sweep_has_a_row_of_its_own() -> None:
+    block = make_blocks(list_rows(swept(), "fast"))[0]
+    assert [line.entrant for line in block.lines] == [
+        "fediac",
+        "fediac-bound",
+        "fediac-topk-a4",
+        "switchml",
+        "libra",
+        "libra-k0.1",
+        "omnireduce",
+    ]
+
+
+def test_savings_are_against_the_scenarios_settings_and_against_the_swept() -> None:
+    block = make_blocks(list_rows(swept(), "fast"))[0]
+    found = {line.entrant: (line.saving, line.swept) for line in block.lines}
+    assert found == {
+        "fediac": (1.0 - 300.0 / 1000.0, 1.0 - 300.0 / 240.0),
+        "fediac-bound": (1.0 - 360.0 / 1000.0, 1.0 - 360.0 / 240.0),
+        "fediac-topk-a4": (1.0 - 180.0 / 1000.0, 1.0 - 180.0 / 240.0),
+        **dict.fromkeys(("switchml", "libra", "libra-k0.1", "omnireduce"), (None,) * 2),
+    }
+    assert ["fediac", "1", "3", "300.0", "30.0", "s", "70.0", "%", "-25.0", "%"] in [
+        line.replace("│", " ").split() for line in show(block).splitlines()
+    ]
+
+
 def test_nothing_is_saved_against_nobody_or_by_who_did_not_get_there() -> None:
     assert savings([make_run(UP)]) == {"fediac": None}
     runs = [make_run(UP[:2]), make_run(UP, entrant="libra")]
@@ -136,7 +176,7 @@ def test_nothing_is_saved_while_a_cheaper_baseline_may_get_there(
     assert savings(runs)["fediac"] == saving
     (block,) = make_blocks(list_rows(runs, "fast"))
     cells = [line.replace("│", " ").split() for line in show(block).splitlines()]
-    assert ["libra", "1", "not", "yet", "in", "2", "—", "—", "—"] in cells
+    assert ["libra", "1", "not", "yet", "in", "2", *"————"] in cells
 
 
 def test_several_seeds_have_a_mean_and_a_range() -> None:
@@ -165,8 +205,9 @@ def test_a_table_fits_a_terminal_and_stands_beside_the_paper() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert text.startswith("CIFAR-10, IID: 63 %, fast switch\n")
     cells = [line.replace("│", " ").split() for line in text.splitlines()]
-    assert ["fediac", "1", "3", "300.0", "30.0", "s", "70.0", "%"] in cells
-    assert ["omnireduce", "1", "not", "in", "100", "—", "—", "—"] in cells
+    row = ["fediac", "1", "3", "300.0", "30.0", "s", "70.0", "%", "70.0", "%"]
+    assert row in cells
+    assert ["omnireduce", "1", "not", "in", "100", *"————"] in cells
     paper = (
         "In the paper, CIFAR-10_IID to 63 %: FediAC 1,732 MB, SwitchML 5,756 MB "
         "(69.91 % less)"
@@ -179,11 +220,11 @@ def test_the_slow_switch_stands_beside_the_papers_second_table() -> None:
     text = render_markdown(make_blocks(rows), "slow")
     assert text.startswith("# Table II: traffic to the target accuracy, slow switch\n")
     assert (
-        "| CIFAR-10, IID | 63 % | fediac | 1 | 3 | 300.0 | 33.0 s | 70.0 % | "
+        "| CIFAR-10, IID | 63 % | fediac | 1 | 3 | 300.0 | 33.0 s | 70.0 % | 70.0 % | "
         "CIFAR-10_IID to 63 %: FediAC 1,763 MB, SwitchML 5,756 MB (69.37 % less) |\n"
     ) in text
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in lines} == {10}
+    assert {line.count("|") for line in lines} == {11}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,12 @@ COMPRESSORS: dict[str, Build] = {
     "fediac by draws": lambda n, d: FediAC(n, share(d), 1, bits=9, law="draws"),
     "fediac by topk": lambda n, d: FediAC(n, share(d), 1, bits=13, law="topk"),
     "fediac unanimous": lambda n, d: FediAC(n, share(d), n, bits=32),
+    "fediac by groups": lambda n, d: FediAC(
+        n, share(d), 1, bits=11, law="topk", entries_per_vote=8
+    ),
+    "fediac by long groups": lambda n, d: FediAC(
+        n, share(d), -(-n // 2), entries_per_vote=64
+    ),
     "switchml": lambda n, _: SwitchML(n),
     "omnireduce": lambda n, d: OmniReduce(n, share(d)),
     "omnireduce in small blocks": lambda n, d: OmniReduce(n, share(d), block=7),

@@ -44,6 +44,12 @@ class TestSimulate:
         levels_mib = (558_699 - 1) * 10 * 2 * 20 / 8 / 2**20
         assert more - small == pytest.approx(levels_mib, rel=1e-9)
 
+    def test_entries_that_share_votes_make_them_cheaper(self, fediac: Command) -> None:
+        options = ["--clients=20", "--chosen=1", "--bits=10"]
+        alone = fediac.json("simulate", *options)["payload_mib"]
+        shared = fediac.json("simulate", *options, "--entries-per-vote=8")
+        assert shared["payload_mib"] == pytest.approx(alone / 8, abs=0.001)
+
     def test_the_threshold_decides_how_much_is_agreed_on(self, fediac: Command) -> None:
         def chosen(*options: str) -> int:
             found: int = fediac.json("simulate", *SMALL, *options)["chosen"]
@@ -155,6 +161,14 @@ class TestSimulate:
             (
                 ["--algorithm=topk", "--threshold=3"],
                 "--threshold does not apply to topk, only to fediac",
+            ),
+            (
+                ["--algorithm=libra", "--entries-per-vote=8"],
+                "--entries-per-vote does not apply to libra, only to fediac",
+            ),
+            (
+                ["--entries-per-vote=9"],
+                "--entries-per-vote must be 1 or a power of two in 8..4096, got 9",
             ),
             (
                 ["--memory=10"],

@@ -107,6 +107,10 @@ def test_what_is_missing_is_said_before_training(  # one line each
             "fediac.threshold=4",
             "fediac.threshold must be in 1..3 (clients in a round), got 4",
         ),
+        (
+            "fediac.entries_per_vote=4",
+            "fediac.entries_per_vote must be 1 or a power of two in 8..4096, got 4",
+        ),
         ("train.batch_size=0", "train.batch_size must be at least 1, got 0"),
         ("train.local_steps=0", "train.local_steps must be at least 1, got 0"),
         ("train.lr=0", "train.lr must be finite and above 0, got 0.0"),

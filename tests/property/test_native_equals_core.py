@@ -17,6 +17,7 @@ from tests.unit.native.equality import (
     check_correct,
     check_count_bits,
     check_count_nonfinite,
+    check_groups,
     check_lanes,
     check_largest,
     check_patterns,
@@ -126,3 +127,9 @@ def test_patterns(values: Any) -> None:
 @given(st.data(), any_floats)
 def test_the_largest(data: st.DataObject, values: Any) -> None:
     check_largest(values, data.draw(st.integers(1, values.size)))
+
+
+@quick
+@given(updates, st.sampled_from([8, 16, 32, 64, 128, 256, 4096]))
+def test_groups(values: Any, length: int) -> None:
+    check_groups(values, length)

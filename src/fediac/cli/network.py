@@ -69,6 +69,13 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             "of 5% votes agree.  [default: 3]",
         ),
     ] = None,
+    entries_per_vote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Neighbouring entries that share a vote: fediac.  [default: 1]",
+        ),
+    ] = None,
     switch: _Switch = "fast",
     rates: _RatesOption = ["paper"],  # noqa: B006 - typer copies it
     memory: Annotated[
@@ -118,9 +125,15 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         *("dim", "chosen", "bits", "threshold", "switch", "rates", "rounds"),
         n_clients="clients",
         compute_s="compute",
+        entries_per_vote="entries-per-vote",
         register_bytes="memory",
     ):
-        given = {"chosen": chosen, "bits": bits, "threshold": threshold}
+        given = {
+            "chosen": chosen,
+            "bits": bits,
+            "threshold": threshold,
+            "entries_per_vote": entries_per_vote,
+        }
         refuse_unused(algorithm, [name for name in given if given[name] is not None])
         n_entries = parse_count(dim, name="dim", at_least=1)
         n_clients = parse_count(clients, name="n_clients", at_least=1)
@@ -132,6 +145,9 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             n_chosen=_share(chosen, of=n_entries, name="chosen"),
             bits=PAPER_BITS if bits is None else parse_count(bits, name="bits"),
             threshold=_share(threshold, of=n_clients, name="threshold"),
+            entries_per_vote=parse_count(
+                entries_per_vote or "1", name="entries_per_vote", at_least=1
+            ),
             register_bytes=register_bytes or DEFAULT_REGISTER_BYTES,
         )
         network = NetworkSetting(

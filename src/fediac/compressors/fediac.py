@@ -11,6 +11,8 @@ Deviations, all of which keep the paper's mathematics:
   server is needed to agree on the scale.
 * So does the width b in the first round, from each client's own power-law fit.
 * All gia entries are sent, zeros too: without indices, packets must stay aligned.
+* With ``entries_per_vote`` above 1, which the paper does not have, neighbouring entries
+  share a vote; see `fediac.core.groups`.
 * Levels are clamped to what N clients can add in b bits; exact arithmetic never needs
   it, and what it cuts stays in the residual.
 """
@@ -34,6 +36,12 @@ from fediac.compressors.protocol import (
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Consensus, Sum, Tally, Totals
+from fediac.core.groups import (
+    check_length,
+    count_groups,
+    draw_group_votes,
+    spread_groups,
+)
 from fediac.core.mean import LaneMean, Mean
 from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import (
@@ -47,7 +55,7 @@ from fediac.core.residual import restore_missed
 from fediac.core.rng import Stream
 from fediac.core.tuning import best_bits, least_bits
 from fediac.core.types import Update
-from fediac.core.voting import LAWS, Law, draw_votes
+from fediac.core.voting import LAWS, Law
 
 BitsRule = Literal["tuned", "bound"]
 
@@ -68,6 +76,8 @@ class FediAC:
             wish wins and stays.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
+        entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
+            client then votes for n_votes / entries_per_vote groups.
     """
 
     n_clients: int
@@ -76,6 +86,7 @@ class FediAC:
     bits: int | BitsRule = "bound"
     law: Law = "bernoulli"
     residual: bool = True
+    entries_per_vote: int = 1
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual)
@@ -94,6 +105,13 @@ class FediAC:
             raise ValueError(
                 f"bits must be a number, 'tuned' or 'bound', got {self.bits!r}"
             )
+        check_length("entries_per_vote", self.entries_per_vote)
+        if self.bits == "tuned" and self.entries_per_vote > 1:
+            raise ValueError(
+                "bits must be a number or 'bound' where entries share a vote "
+                f"(entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
+                "counts a vote an entry"
+            )
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
@@ -102,14 +120,18 @@ class FediAC:
         check_count("n_votes", self.n_votes, update)
         corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         kept = corrected.values if self.residual else None
-        votes = draw_votes(
-            corrected, self.n_votes, stream.purpose("votes"), law=self.law
+        votes = draw_group_votes(
+            corrected,
+            self.n_votes,
+            stream.purpose("votes"),
+            law=self.law,
+            length=self.entries_per_vote,
         )
         n_votes = count_bits(votes)
         consensus: Consensus = yield from ask(
             Tally(
                 votes,
-                dim=update.shape[0],
+                dim=count_groups(update.shape[0], self.entries_per_vote),
                 threshold=self.threshold,
                 peak=float32_above(corrected.peak),
                 bits=self._wished_bits(corrected, state),
@@ -120,10 +142,11 @@ class FediAC:
             # A round of zeros does not settle the width.
             after = State(kept, state.bits if peak < MIN_PEAK else bits)
             return unsent(corrected, after, n_votes=n_votes, bits=bits, peak=peak)
+        gia = spread_groups(consensus.gia, update.shape[0], self.entries_per_vote)
         grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
         sent = send_chosen(
             corrected.values,
-            consensus.gia,
+            gia,
             grid,
             stream.purpose("rounding"),
             out=kept,
@@ -133,7 +156,7 @@ class FediAC:
         )
         if kept is not None:
             missed = totals.contributors.missed(stream.client, sent.n_levels)
-            kept = restore_missed(kept, sent, consensus.gia, grid, missed)
+            kept = restore_missed(kept, sent, gia, grid, missed)
         facts = Facts(
             n_votes=n_votes,
             n_chosen=sent.n_levels,
@@ -145,7 +168,7 @@ class FediAC:
                 corrected, chosen=sent.chosen_energy, left=sent.left_energy
             ),
         )
-        mean = Mean((LaneMean(totals, grid.scale, consensus.gia),))
+        mean = Mean((LaneMean(totals, grid.scale, gia),))
         return Outcome(mean, State(kept, bits), facts)
 
     def _wished_bits(self, corrected: Corrected, state: State) -> int:

@@ -56,10 +56,11 @@ class Candidate:
 
 
 def round_payload_bytes(
-    *, dim: int, n_clients: int, bits: int, n_chosen: float
+    *, dim: int, n_clients: int, bits: int, n_chosen: float, entries_per_vote: int = 1
 ) -> float:
     """Return the payload of a round: votes and levels up, gia and totals down."""
-    return 2.0 * n_clients * (dim + bits * n_chosen) / 8.0
+    n_vote_bits = -(-dim // entries_per_vote)
+    return 2.0 * n_clients * (n_vote_bits + bits * n_chosen) / 8.0
 
 
 def rank_candidates(

@@ -205,7 +205,7 @@ def _make_chooser(
     def choose(round_number: int) -> Compressor:
         if settings.algorithm == "fediac" and settings.tuning == "server":
             if round_number == 1:
-                _count(settings.fediac.votes, "entries", of=dim, name="fediac.votes")
+                _make_fediac(settings, dim, n, 1, "bound")  # refuses what cannot be
                 return FedAvg(n)
             given = choices.numbers
             return _make_fediac(settings, dim, n, given["threshold"], given["bits"])
@@ -268,6 +268,7 @@ def _make_fediac(
         bits=bits,  # type: ignore[arg-type] # checked when it was read
         law=settings.fediac.law,
         residual=settings.fediac.residual,
+        entries_per_vote=settings.fediac.entries_per_vote,
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from fediac.compressors import CATALOG, find
+from fediac.core.groups import check_length, count_groups
 from fediac.core.ledger import Destination, Direction, Ledger, Row
 from fediac.core.quantize import level_limit
 from fediac.errors import ConfigError
@@ -43,6 +44,7 @@ class ExpectedRound:
             clients send their k largest; None: as in the paper.
         bits: Width of a level, for fediac and switchml.
         threshold: Votes an entry needs, for fediac.
+        entries_per_vote: Neighbouring entries that share a vote, for fediac.
         register_bytes: The switch's memory: libra's hot entries are as many as fit.
     """
 
@@ -52,6 +54,7 @@ class ExpectedRound:
     n_chosen: int | None = None
     bits: int = PAPER_BITS
     threshold: int | None = None
+    entries_per_vote: int = 1
     register_bytes: int = DEFAULT_REGISTER_BYTES
 
     def __post_init__(self) -> None:
@@ -72,6 +75,7 @@ class ExpectedRound:
                 f"threshold must be in 1..{self.n_clients} (n_clients), "
                 f"got {self.threshold}"
             )
+        check_length("entries_per_vote", self.entries_per_vote)
         if self.bits > 32:
             raise ValueError(f"bits must be at most 32, got {self.bits}")
         if self.algorithm in ("fediac", "switchml"):
@@ -183,7 +187,8 @@ def _n_bare(direction: Direction, blocks: Blocks | None) -> int:
 
 
 def _fediac(setting: ExpectedRound, rows: _Rows) -> None:
-    rows.ask("votes", "tally", items=(setting.dim, setting.dim), bits=1)
+    n_groups = count_groups(setting.dim, setting.entries_per_vote)
+    rows.ask("votes", "tally", items=(n_groups, n_groups), bits=1)
     if setting.chosen:
         items = (setting.chosen, setting.chosen)
         rows.ask("levels", "sum", items=items, bits=setting.bits)

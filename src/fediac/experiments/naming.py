@@ -69,6 +69,7 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "n_votes": "fediac.votes",
         "threshold": "fediac.threshold",
         "law": "fediac.law",
+        "entries_per_vote": "fediac.entries_per_vote",
         "block": "omnireduce.block",
         "n_sent": f"{own}.sent",
         "bits": f"{own}.bits",

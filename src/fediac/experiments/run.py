@@ -353,6 +353,7 @@ def _tune(experiment: Experiment, done: FederatedRound) -> None:
         n_votes=parse_share(settings.fediac.votes, of=dim, name="votes"),
         law=settings.fediac.law,
         seed=settings.seed,
+        entries_per_vote=settings.fediac.entries_per_vote,
     )
     if not candidates:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")

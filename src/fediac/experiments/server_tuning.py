@@ -12,6 +12,7 @@ from fediac.core.bitpack import MAX_LANE_BITS, count_bits, indices_of
 from fediac.core.bounds import Setting, min_bits, smallest_bits
 from fediac.core.consensus import agree
 from fediac.core.corrected import Corrected, correct
+from fediac.core.groups import draw_group_votes, spread_groups
 from fediac.core.powerlaw import PowerLaw, fit_power_law
 from fediac.core.quantize import Grid, energy_of, float32_above
 from fediac.core.rng import Stream
@@ -23,12 +24,17 @@ from fediac.core.tuning import (
     round_payload_bytes,
 )
 from fediac.core.types import Packed, Update
-from fediac.core.voting import Law, draw_votes
+from fediac.core.voting import Law
 from fediac.errors import FediacError
 
 
 def tune_on_server(
-    updates: Sequence[Update], *, n_votes: int, law: Law, seed: int
+    updates: Sequence[Update],
+    *,
+    n_votes: int,
+    law: Law,
+    seed: int,
+    entries_per_vote: int = 1,
 ) -> list[Candidate]:
     """Return thresholds and widths by what they would have done in this round.
 
@@ -37,6 +43,7 @@ def tune_on_server(
         n_votes: Votes of one client.
         law: How clients vote.
         seed: Of the run; the trial has random numbers of its own.
+        entries_per_vote: Neighbouring entries that share a vote.
 
     Returns:
         Candidates with γ < 1, the cheapest first; their γ is measured, but for the
@@ -49,24 +56,35 @@ def tune_on_server(
     corrected = [correct(update, None) for update in updates]
     fit = median_law(_fit(corrected))
     votes = [
-        draw_votes(
+        draw_group_votes(
             each,
             n_votes,
             Stream(seed, 1, client, "server tuning").purpose("votes"),
             law=law,
+            length=entries_per_vote,
         )
         for client, each in enumerate(corrected)
     ]
     peak = float32_above(max(each.peak for each in corrected))
+    dim = updates[0].shape[0]
     candidates: list[Candidate] = []
     for threshold in default_thresholds(n_clients):
-        gia = agree(votes, threshold)
-        setting = Setting(updates[0].shape[0], n_clients, n_votes, threshold, fit.alpha)
+        gia = spread_groups(agree(votes, threshold), dim, entries_per_vote)
+        setting = Setting(dim, n_clients, n_votes, threshold, fit.alpha)
         if min_bits(setting, phi=fit.phi, peak=peak) >= MAX_LANE_BITS:
             continue
         least = smallest_bits(setting, phi=fit.phi, peak=peak)
         widths = range(least, min(least + N_WIDTHS, MAX_LANE_BITS + 1))
-        candidates += _try(corrected, gia, peak, threshold, widths)
+        n_chosen = count_bits(gia)
+        for bits, gamma in _try(corrected, gia, peak, widths):
+            payload = round_payload_bytes(
+                dim=dim,
+                n_clients=n_clients,
+                bits=bits,
+                n_chosen=n_chosen,
+                entries_per_vote=entries_per_vote,
+            )
+            candidates.append(Candidate(threshold, bits, n_chosen, payload, gamma))
     return sorted(candidates, key=lambda each: each.cost_bytes)
 
 
@@ -85,28 +103,19 @@ def _fit(corrected: Sequence[Corrected]) -> list[PowerLaw]:
 
 
 def _try(
-    corrected: Sequence[Corrected],
-    gia: Packed,
-    peak: float,
-    threshold: int,
-    widths: Sequence[int],
-) -> list[Candidate]:
+    corrected: Sequence[Corrected], gia: Packed, peak: float, widths: Sequence[int]
+) -> list[tuple[int, float]]:
+    """Return widths whose error shrinks (γ < 1), each with its γ."""
     n_clients, dim = len(corrected), corrected[0].values.shape[0]
-    n_chosen = count_bits(gia)
-    if not n_chosen:
-        return []
     chosen = indices_of(gia, dim)
     energy = sum(each.energy for each in corrected)
     sent = sum(energy_of(each.values[chosen]) for each in corrected)
-    candidates = []
+    found = []
     for bits in widths:
         grid = Grid.of(peak=peak, bits=bits, n_clients=n_clients)
         # Rounding to one of two neighbours has a variance of at most 1/4 (Prop. 1).
-        rounding = n_clients * n_chosen / (4.0 * grid.scale**2)
+        rounding = n_clients * len(chosen) / (4.0 * grid.scale**2)
         gamma = (energy - sent + rounding) / energy
-        payload = round_payload_bytes(
-            dim=dim, n_clients=n_clients, bits=bits, n_chosen=n_chosen
-        )
         if gamma < 1.0:
-            candidates.append(Candidate(threshold, bits, n_chosen, payload, gamma))
-    return candidates
+            found.append((bits, gamma))
+    return found

@@ -174,6 +174,8 @@ class FediacSettings:
             works by the clients' first updates; ``tuned``: the one that promises the
             fewest bytes per progress, which is wider.
         law: How votes are drawn; ``topk`` votes for the k largest.
+        entries_per_vote: Neighbouring entries that share a vote, and are sent together:
+            1, or a power of two from 8 on. More make votes cheaper.
         residual: Keep what is not sent for the next round.
     """
 
@@ -181,6 +183,7 @@ class FediacSettings:
     threshold: Share = 3
     bits: int | Literal["tuned", "bound"] = "bound"
     law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
+    entries_per_vote: int = 1
     residual: bool = True
 
 

@@ -25,6 +25,7 @@ from fediac.sim import RoundTiming, simulate_round
 from fediac.transports import WIRE
 
 _USED_BY = {
+    "entries_per_vote": ("fediac",),
     "chosen": ("fediac", "omnireduce", "libra", "topk"),
     "bits": ("fediac", "switchml"),
     "threshold": ("fediac",),

@@ -92,6 +92,8 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
     "fediac_add_lanes": (None, [_POINTER, _POINTER, c_size_t]),
     "fediac_pattern_counts": (None, [_POINTER, c_size_t, _POINTER]),
     "fediac_digit_counts": (None, [_POINTER, c_size_t, c_uint32, _POINTER]),
+    "fediac_group_peaks": (None, [_POINTER, c_size_t, c_size_t, _POINTER]),
+    "fediac_spread_groups": (None, [_POINTER, c_size_t, c_size_t, _POINTER]),
     "fediac_mark_largest": (None, [_POINTER, c_size_t, c_uint32, c_uint64, _POINTER]),
 }
 
@@ -315,6 +317,29 @@ class Kernels(DataPlane):
 
         threads.run(work, shares)
         return mask
+
+    def group_peaks(self, values: Array, length: int) -> Array:
+        """Return the largest magnitude of every ``length`` entries."""
+        seen = floats(values, "values")
+        peaks = empty_like(values, -(-seen.size // length), "float32")
+        done = view(peaks)
+
+        def work(start: int, stop: int) -> None:
+            self._c.fediac_group_peaks(
+                _at(seen, start), stop - start, length, _at(done, start // length)
+            )
+
+        threads.run(work, threads.split(seen.size, grain=BLOCK))
+        return peaks
+
+    def spread_groups(self, bits: Array, n_bytes: int, n_bytes_each: int) -> Array:
+        """Return ``n_bytes`` bytes, so many for each bit: all zeros or all ones."""
+        seen = packed(bits, "packed")
+        spread = empty_like(bits, n_bytes, "uint8")
+        self._c.fediac_spread_groups(
+            _at(seen), n_bytes_each, n_bytes, _at(view(spread))
+        )
+        return spread
 
     def _pattern_counts(self, seen: View, shares: list[threads.Share]) -> list[Any]:
         def work(start: int, stop: int) -> NDArray[np.int64]:

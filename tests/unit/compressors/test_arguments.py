@@ -23,7 +23,7 @@ from tests.support import refuses
 Make = Any
 
 GOOD: dict[Make, dict[str, Any]] = {
-    FediAC: {"n_clients": 4, "n_votes": 5, "threshold": 2},
+    FediAC: {"n_clients": 4, "n_votes": 5, "threshold": 2, "entries_per_vote": 8},
     SwitchML: {"n_clients": 4, "bits": 12},
     OmniReduce: {"n_clients": 4, "n_sent": 5, "block": 8},
     Libra: {"n_clients": 4, "n_sent": 5, "hot": np.arange(3)},

@@ -47,6 +47,35 @@ class TestVotes:
         assert (asked.dim, asked.threshold, asked.bits) == (DIM, 2, 10)
         assert asked.peak == 4.0
 
+    def test_neighbours_vote_and_are_sent_together(self) -> None:
+        # The five groups of eight are largest at both ends: 3.8, ..., 4.0.
+        settings: Any = {"bits": 10, "law": "topk", "entries_per_vote": 8}
+        client = start(FediAC(2, 16, 2, **settings), some_update())
+        asked = answer(client)
+        assert asked.dim == 5
+        assert np.flatnonzero(unpack_bits(asked.votes, 5)).tolist() == [0, 4]
+        groups = np.array([False, True, False, False, True])
+        asked = answer(client, consensus(groups))
+        assert isinstance(asked, Sum)
+        assert asked.n_levels == 16
+        outcome = answer(client, totals(asked))
+        mean = outcome.mean.dense(some_update())
+        assert set(np.flatnonzero(mean) // 8) == {1, 4}
+        assert outcome.facts.n_votes == 2
+        assert outcome.facts.n_chosen == 16
+        kept = outcome.state.residual
+        left = np.repeat(~groups, 8)
+        assert kept[left].tolist() == some_update()[left].tolist()
+        assert np.abs(kept[~left]).max() < 4.0 / 100
+
+    def test_tuned_widths_are_for_votes_of_single_entries(self) -> None:
+        text = (
+            "bits must be a number or 'bound' where entries share a vote "
+            "(entries_per_vote is 8), got 'tuned': it counts a vote an entry"
+        )
+        with refuses(text):
+            FediAC(**SETTINGS, bits="tuned", entries_per_vote=8)
+
     def test_votes_are_for_the_corrected_update(self) -> None:
         residual = np.zeros(DIM, dtype=np.float32)
         residual[20] = 100.0

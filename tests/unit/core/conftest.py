@@ -22,11 +22,16 @@ def dtype(request: pytest.FixtureRequest) -> type[Any]:
 @pytest.fixture(params=["as installed", "without kernels"])
 def both_paths(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "without kernels":
-        monkeypatch.setattr(native, "kernels_for", lambda *_: None)
+        _leave_all_to_core(monkeypatch)
 
 
 @pytest.fixture
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Core cuts after 4,096 entries, and never leaves the work to the kernels."""
-    monkeypatch.setattr(native, "kernels_for", lambda *_: None)
+    _leave_all_to_core(monkeypatch)
     monkeypatch.setattr(chunks, "HOST_CHUNK", 4096)
+
+
+def _leave_all_to_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kernels_for", "host_kernels_for"):
+        monkeypatch.setattr(native, name, lambda *_: None)

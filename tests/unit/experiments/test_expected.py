@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,10 +57,14 @@ def test_dense_rounds_are_exactly_as_expected(
     assert expected_ledger(ExpectedRound(name, DIM, N_CLIENTS)) == ledger
 
 
-def test_a_fediac_round_of_known_consensus_is_exactly_as_expected() -> None:
-    compressor = FediAC(N_CLIENTS, n_votes=DIM // 20, threshold=2, bits=10)
+@pytest.mark.parametrize("entries_per_vote", [1, 8])
+def test_a_fediac_round_of_known_consensus_is_exactly_as_expected(
+    entries_per_vote: int,
+) -> None:
+    given: Any = {"threshold": 2, "entries_per_vote": entries_per_vote}
+    compressor = FediAC(N_CLIENTS, n_votes=DIM // 20, bits=10, **given)
     ledger, chosen, bits = real_ledger(compressor)
-    setting = ExpectedRound("fediac", DIM, N_CLIENTS, chosen, bits, threshold=2)
+    setting = ExpectedRound("fediac", DIM, N_CLIENTS, chosen, bits, **given)
     assert expected_ledger(setting) == ledger
 
 
@@ -143,6 +148,10 @@ def test_every_algorithm_can_be_expected() -> None:
         ({"n_chosen": 1001}, "chosen must be in 1..1000 (dim), got 1001"),
         ({"threshold": 9}, "threshold must be in 1..5 (n_clients), got 9"),
         ({"threshold": 0}, "threshold must be in 1..5 (n_clients), got 0"),
+        (
+            {"entries_per_vote": 3},
+            "entries_per_vote must be 1 or a power of two in 8..4096, got 3",
+        ),
         ({"bits": 40}, "bits must be at most 32, got 40"),
         (
             {"bits": 2},

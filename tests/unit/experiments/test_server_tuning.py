@@ -2,6 +2,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from fediac import aggregate
@@ -42,12 +43,16 @@ def test_candidates_are_ranked_by_bytes_for_the_progress_made() -> None:
         assert each.payload_bytes == payload
 
 
-def test_the_promise_is_what_a_round_keeps() -> None:
+@pytest.mark.parametrize("entries_per_vote", [1, 16])
+def test_the_promise_is_what_a_round_keeps(entries_per_vote: int) -> None:
     updates = make_updates()
-    best = tune(updates, law="topk")[0]
-    compressor = FediAC(N, N_VOTES, best.threshold, bits=best.bits, law="topk")
-    facts = aggregate(updates, compressor, seed=99, round_number=1).facts
+    voting: Any = {"law": "topk", "entries_per_vote": entries_per_vote}
+    best = tune(updates, **voting)[0]
+    compressor = FediAC(N, N_VOTES, best.threshold, bits=best.bits, **voting)
+    done = aggregate(updates, compressor, seed=99, round_number=1)
+    facts = done.facts
     assert facts.chosen == best.expected_chosen
+    assert done.ledger.traffic().payload_bits == 8 * best.payload_bytes
     # What is not chosen is lost for certain. Each rounding error is in 0..1 steps of
     # 1/f when squared, 1/4 on average at most: by Hoeffding their sum is above that by
     # more than sqrt(n ln(1e6) / 2) less than once in a million.

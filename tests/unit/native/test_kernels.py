@@ -12,6 +12,7 @@ from tests.unit.native.equality import (
     check_correct,
     check_count_bits,
     check_count_nonfinite,
+    check_groups,
     check_lanes,
     check_largest,
     check_patterns,
@@ -47,6 +48,8 @@ def test_every_kernel_equals_core(vector: str, dim: int) -> None:
     for bits, share in ((3, 0.5), (10, 0.05), (17, 1.0), (32, 0.9)):
         check_send(values, packed_mask(dim, share), bits, source)
     check_send(values, None, 12, source)
+    for length in (8, 64, 4096):
+        check_groups(values, length)
 
 
 @pytest.mark.parametrize("dim", LONG_DIMS)
@@ -57,6 +60,7 @@ def test_long_updates_equal_core(dim: int) -> None:
     check_correct(values, VECTORS["normal"](dim))
     check_votes(values, correct(values, None).mass, dim // 20, source)
     check_largest(values, dim // 20)
+    check_groups(values, 16)
     check_send(values, packed_mask(dim, 0.05), 10, source)
 
 

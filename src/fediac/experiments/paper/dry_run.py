@@ -81,6 +81,7 @@ def _round_s(settings: RunSettings, dim: int) -> float:
         threshold=parse_share(
             settings.fediac.threshold, of=n_clients, name="threshold"
         ),
+        entries_per_vote=settings.fediac.entries_per_vote,
         **_bits(settings),
     )
     network = settings.network

@@ -72,6 +72,11 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
             "fediac.law must be bernoulli or draws to check the theory, got topk: it "
             "votes by another"
         )
+    if settings.fediac.entries_per_vote > 1:
+        raise ConfigError(
+            "fediac.entries_per_vote must be 1 to check the theory, got "
+            f"{settings.fediac.entries_per_vote}: it is about single entries"
+        )
     if not rounds or min(rounds) < 1:
         raise ConfigError(
             "rounds must name at least one round, from 1 on, got "

@@ -175,6 +175,12 @@ def test_a_watcher_is_told_about_every_round(tmp_path: Path) -> None:
             "fediac.law must be bernoulli or draws to check the theory, got topk: it "
             "votes by another",
         ),
+        (
+            {"fediac": {"entries_per_vote": 8}},
+            [1],
+            "fediac.entries_per_vote must be 1 to check the theory, got 8: it is about "
+            "single entries",
+        ),
         ({}, [], "rounds must name at least one round, from 1 on, got none"),
         ({}, [2, 0], "rounds must name at least one round, from 1 on, got 2, 0"),
     ],

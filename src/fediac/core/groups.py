@@ -1,0 +1,101 @@
+"""Votes for groups of neighbouring entries: one bit a group instead of one an entry.
+
+The paper's votes and their outcome cost two bits an entry, however few entries are then
+sent; where a round sends little, that is most of it. Neighbours in a layer tend to be
+large together, so a group may vote as one: by its largest magnitude, which rounds alike
+on every machine. All entries of a chosen group are sent. The switch counts votes as
+before and need not know what they stand for.
+"""
+
+from array_api_compat import array_namespace, device
+
+from fediac import native
+from fediac.core.bitpack import n_packed_bytes, unpack_bits
+from fediac.core.chunks import chunks
+from fediac.core.corrected import Corrected, correct
+from fediac.core.rng import Stream
+from fediac.core.types import Array, Packed, Update
+from fediac.core.voting import Law, draw_votes
+from fediac.core.whole import as_whole
+
+MAX_LENGTH = 4096
+"""Entries of the largest group: any chunk holds whole ones."""
+
+
+def check_length(name: str, length: object) -> None:
+    """Refuse lengths of groups that do not fill whole bytes of a gia, and chunks."""
+    whole = as_whole(name, length)
+    if whole != 1 and (not 8 <= whole <= MAX_LENGTH or whole & (whole - 1)):
+        raise ValueError(
+            f"{name} must be 1 or a power of two in 8..{MAX_LENGTH}, got {length}"
+        )
+
+
+def count_groups(n_entries: int, length: int) -> int:
+    """Return how many groups there are; the last may be shorter."""
+    return -(-n_entries // length)
+
+
+def draw_group_votes(
+    corrected: Corrected,
+    n_votes: int,
+    stream: Stream,
+    *,
+    law: Law = "bernoulli",
+    length: int = 1,
+) -> Packed:
+    """Return one client's votes, a packed bit a group.
+
+    Args:
+        corrected: The update to vote on, finite.
+        n_votes: k, in entries; so many groups are voted for as hold that many.
+        stream: Its purpose must be used for nothing else.
+        law: One of `fediac.core.voting.LAWS`.
+        length: Entries of a group; with 1 these are the paper's votes.
+    """
+    if length > 1:
+        corrected = correct(group_peaks(corrected.values, length), None)
+    return draw_votes(corrected, count_groups(n_votes, length), stream, law=law)
+
+
+def group_peaks(values: Update, length: int) -> Array:
+    """Return the largest magnitude of every group."""
+    kernels = native.host_kernels_for(values)
+    if kernels is not None:
+        return kernels.group_peaks(values, length)
+    xp = array_namespace(values)
+    parts = chunks(values.shape[0], values)
+    return xp.concat([_peaks(values[start:stop], length) for start, stop in parts])
+
+
+def _peaks(values: Update, length: int) -> Array:
+    xp = array_namespace(values)
+    n_groups = count_groups(values.shape[0], length)
+    filled = values
+    if values.shape[0] < n_groups * length:
+        filled = xp.zeros(n_groups * length, dtype=values.dtype, device=device(values))
+        filled[: values.shape[0]] = values
+    return xp.max(xp.reshape(xp.abs(filled), (n_groups, length)), axis=1)
+
+
+def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:
+    """Return one packed bit an entry from one a group.
+
+    Args:
+        packed: A bit a group.
+        n_entries: Of all groups together.
+        length: Entries of a group; 1, or whole bytes.
+    """
+    if length == 1:
+        return packed
+    xp = array_namespace(packed)
+    n_bytes = n_packed_bytes(n_entries)
+    kernels = native.host_kernels_for(packed)
+    if kernels is not None:
+        spread = kernels.spread_groups(packed, n_bytes, length // 8)
+    else:
+        bits = unpack_bits(packed, count_groups(n_entries, length))
+        spread = xp.repeat(xp.astype(bits, xp.uint8) * 255, length // 8)[:n_bytes]
+    if n_entries % 8:  # unused bits of the last byte are zero
+        spread[-1] = spread[-1] & ((1 << n_entries % 8) - 1)
+    return spread

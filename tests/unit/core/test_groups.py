@@ -1,0 +1,118 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac.core.bitpack import count_bits, unpack_bits
+from fediac.core.corrected import correct
+from fediac.core.groups import (
+    check_length,
+    count_groups,
+    draw_group_votes,
+    group_peaks,
+    spread_groups,
+)
+from fediac.core.voting import LAWS, Law, draw_votes
+from tests.support import (
+    Make,
+    bytes_of,
+    kind_of,
+    normal_update,
+    refuses,
+    stream,
+    to_numpy,
+)
+
+pytestmark = pytest.mark.usefixtures("both_paths")
+
+LENGTHS = (8, 16, 64, 4096)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 65, 4097])
+def test_a_group_is_as_large_as_its_largest_entry(
+    make: Make, dtype: type[Any], dim: int, length: int
+) -> None:
+    values = normal_update(dim, dtype)
+    found = group_peaks(make(values), length)
+    starts = range(0, dim, length)
+    expected = [np.abs(values[start : start + length]).max() for start in starts]
+    assert kind_of(found) == kind_of(make(values))
+    assert to_numpy(found).tolist() == expected
+    assert count_groups(dim, length) == len(expected)
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_groups_do_not_depend_on_chunks(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = make(normal_update(3 * 4096 + 77))
+    in_chunks = bytes_of(group_peaks(values, 64))
+    monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", 1 << 17)
+    assert in_chunks == bytes_of(group_peaks(values, 64))
+
+
+def test_the_groups_of_the_largest_entries_are_voted_for(make: Make) -> None:
+    values = np.zeros(100, dtype=np.float32)
+    values[[3, 4, 21, 98]] = [1.0, 9.0, -5.0, 7.0]
+    corrected = correct(make(values), None)
+    # 24 entries are three groups of eight.
+    votes = draw_group_votes(corrected, 24, stream(), law="topk", length=8)
+    assert np.flatnonzero(to_numpy(unpack_bits(votes, 13))).tolist() == [0, 2, 12]
+    # 9 entries are not less than two groups.
+    votes = draw_group_votes(corrected, 9, stream(), law="topk", length=8)
+    assert np.flatnonzero(to_numpy(unpack_bits(votes, 13))).tolist() == [0, 12]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_groups_vote_by_the_same_law_as_entries(make: Make, law: Law) -> None:
+    values = normal_update(1000)
+    peaks = correct(make(np.abs(values).reshape(-1, 8).max(axis=1)), None)
+    found = draw_group_votes(
+        correct(make(values), None), 160, stream(), law=law, length=8
+    )
+    assert bytes_of(found) == bytes_of(draw_votes(peaks, 20, stream(), law=law))
+    assert 1 <= count_bits(found) <= 40
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_groups_of_one_are_the_papers_votes(make: Make, law: Law) -> None:
+    corrected = correct(make(normal_update(1000)), None)
+    found = draw_group_votes(corrected, 50, stream(), law=law)
+    assert bytes_of(found) == bytes_of(draw_votes(corrected, 50, stream(), law=law))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 64, 65, 4096, 5001])
+def test_every_entry_has_the_bit_of_its_group(
+    make: Make, dim: int, length: int
+) -> None:
+    groups = np.random.default_rng(dim).random(count_groups(dim, length)) < 0.5
+    packed = make(np.packbits(groups, bitorder="little"))
+    found = spread_groups(packed, dim, length)
+    entries = np.repeat(groups, length)[:dim]
+    assert kind_of(found) == kind_of(packed)
+    assert bytes_of(found) == np.packbits(entries, bitorder="little").tobytes()
+
+
+def test_bits_of_single_entries_stay_as_they_are(make: Make) -> None:
+    packed = make(np.array([0b101], np.uint8))
+    assert spread_groups(packed, 3, 1) is packed
+
+
+@pytest.mark.parametrize("length", [1, 8, 64, 4096, np.int64(16)])
+def test_groups_fill_whole_bytes_and_chunks(length: int) -> None:
+    check_length("entries_per_vote", length)
+
+
+@pytest.mark.parametrize("length", [-8, 0, 2, 4, 12, 8192])
+def test_other_lengths_are_refused(length: int) -> None:
+    text = f"entries_per_vote must be 1 or a power of two in 8..4096, got {length}"
+    with refuses(text):
+        check_length("entries_per_vote", length)
+
+
+@pytest.mark.parametrize("length", [8.0, "8", None, True])
+def test_lengths_are_whole_numbers(length: object) -> None:
+    with refuses(f"entries_per_vote must be a whole number, got {length!r}", TypeError):
+        check_length("entries_per_vote", length)

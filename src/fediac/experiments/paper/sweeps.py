@@ -189,9 +189,11 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "MiB of all clients, up and down, in how many rounds and in which simulated "
         "time on the fast switch, for the settings that the paper chose from (arXiv "
         "2402.03815, Sec. V-A3). Bold: the least traffic of those that were run; "
-        "italics: the least time. In fediac-topk, which is not in the paper, clients "
-        "vote for their k largest entries without drawing numbers, and the width is "
-        f"the paper's; fediac's is tuned. Several seeds: mean (range). {NOT_YET}",
+        "italics: the least time. Two families are not in the paper: in fediac-topk "
+        "clients vote for their k largest entries without drawing numbers, in "
+        "fediac-shared for the groups of 16 neighbours that hold the largest, with "
+        "a = 3. Their width is the paper's; fediac's is tuned. Several seeds: mean "
+        f"(range). {NOT_YET}",
     ]
     for family in dict.fromkeys(each.family for each in candidates):
         inside = [each for each in candidates if each.family == family]

@@ -55,6 +55,15 @@ def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
     assert [each.fediac.threshold for each in settings] == [3, 4, 5, 6]
 
 
+def test_votes_that_entries_share_are_a_family_of_their_own() -> None:
+    settings = [entrant.apply(NONIID) for entrant in CANDIDATES["fediac-shared"]]
+    assert {each.fediac.law for each in settings} == {"topk"}
+    assert {each.fediac.bits for each in settings} == {"bound"}
+    assert {each.fediac.threshold for each in settings} == {3}
+    assert {each.fediac.entries_per_vote for each in settings} == {16}
+    assert [each.fediac.votes for each in settings] == ["0.5%", "1%", "2%", "5%"]
+
+
 def test_only_what_an_entrant_changes_is_changed() -> None:
     entrant = CANDIDATES["switchml"][1]
     changed = entrant.apply(IID)

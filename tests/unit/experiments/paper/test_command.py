@@ -111,7 +111,12 @@ def test_tables_are_of_everything_stored_and_show_what_was_asked(
 
 @pytest.mark.parametrize(
     ("product", "entrant"),
-    [("table1", "libra"), ("sweeps", "fedavg"), ("fig-scale", "fediac-n30-a5")],
+    [
+        ("table1", "libra"),
+        ("table1", "libra-k0.1"),
+        ("sweeps", "fedavg"),
+        ("fig-scale", "fediac-n30-a5"),
+    ],
 )
 def test_a_stored_run_with_other_settings_is_not_shown_beside_others(
     tmp_path: Path, product: str, entrant: str

@@ -49,6 +49,7 @@ class TestSimulate:
         alone = fediac.json("simulate", *options)["payload_mib"]
         shared = fediac.json("simulate", *options, "--entries-per-vote=8")
         assert shared["payload_mib"] == pytest.approx(alone / 8, abs=0.001)
+        assert shared["entries_per_vote"] == 8
 
     def test_the_threshold_decides_how_much_is_agreed_on(self, fediac: Command) -> None:
         def chosen(*options: str) -> int:
@@ -165,6 +166,10 @@ class TestSimulate:
             (
                 ["--algorithm=libra", "--entries-per-vote=8"],
                 "--entries-per-vote does not apply to libra, only to fediac",
+            ),
+            (
+                ["--entries-per-vote="],
+                "--entries-per-vote must be a whole number, got ''",
             ),
             (
                 ["--entries-per-vote=9"],

@@ -145,9 +145,9 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             n_chosen=_share(chosen, of=n_entries, name="chosen"),
             bits=PAPER_BITS if bits is None else parse_count(bits, name="bits"),
             threshold=_share(threshold, of=n_clients, name="threshold"),
-            entries_per_vote=parse_count(
-                entries_per_vote or "1", name="entries_per_vote", at_least=1
-            ),
+            entries_per_vote=1
+            if entries_per_vote is None
+            else parse_count(entries_per_vote, name="entries_per_vote"),
             register_bytes=register_bytes or DEFAULT_REGISTER_BYTES,
         )
         network = NetworkSetting(

@@ -40,7 +40,8 @@ class Facts:
     """One client's numbers of a round, for logs.
 
     Attributes:
-        n_votes: Entries this client voted for, or picked to send.
+        n_votes: Votes of this client, each for an entry or a group of them, or entries
+            it picked to send.
         n_chosen: Entries sent by this client.
         bits: Width of a level; 0 when clients send floats.
         peak: The largest magnitude of all clients; 0 when they did not agree on one.

@@ -17,9 +17,9 @@ class Tally:
     """Phase 1 of FediAC: count votes, keep entries with enough of them.
 
     Attributes:
-        votes: One packed bit an entry.
-        dim: Entries in the update.
-        threshold: Votes an entry needs.
+        votes: One packed bit an entry, or a group of entries that vote as one.
+        dim: How many of them there are.
+        threshold: Votes that each needs.
         peak: This client's largest magnitude; the largest of all comes back.
         bits: The lane width this client asks for; the widest comes back.
         phase: What the ledger calls this exchange.

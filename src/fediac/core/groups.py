@@ -88,6 +88,12 @@ def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:
     """
     if length == 1:
         return packed
+    n_given = n_packed_bytes(count_groups(n_entries, length))
+    if packed.shape[0] != n_given:
+        raise ValueError(
+            f"packed must have {n_given} bytes for {n_entries} entries in groups of "
+            f"{length}, got {packed.shape[0]}"
+        )
     xp = array_namespace(packed)
     n_bytes = n_packed_bytes(n_entries)
     kernels = native.host_kernels_for(packed)

@@ -45,16 +45,21 @@ def compare_algorithms(
         check_folder(each, folder / name, resumes=resumes)
     summaries: dict[str, Record] = {}
     for name, each in runs.items():
-        with named(setting_names(each)):
-            summaries[name] = run_experiment(
-                each, folder / name, resumes=resumes, watcher=watcher
-            )
-        write_summary(folder, {"algorithms": _all_summaries(folder, summaries)})
+        (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
+        try:
+            with named(setting_names(each)):
+                summaries[name] = run_experiment(
+                    each, folder / name, resumes=resumes, watcher=watcher
+                )
+        finally:
+            ended = _all_summaries(folder, summaries)
+            if ended:
+                write_summary(folder, {"algorithms": ended})
     return summaries
 
 
 def _all_summaries(folder: Path, new: Mapping[str, Record]) -> list[Record]:
-    """Return the summaries of all runs in a folder, earlier comparisons' too."""
+    """Return the summaries of all runs that have ended, earlier comparisons' too."""
     before = {}
     for name in CATALOG:
         path = folder / name / SUMMARY

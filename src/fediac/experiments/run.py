@@ -35,7 +35,7 @@ from fediac.experiments.records import (
 )
 from fediac.experiments.schedule import CheckpointSchedule
 from fediac.experiments.server_tuning import tune_on_server
-from fediac.experiments.settings import RunSettings, by_key
+from fediac.experiments.settings import RunSettings, by_key, read_settings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.tensorboard import open_log
 from fediac.experiments.versions import add_earlier, describe_versions
@@ -213,7 +213,7 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
                 f"{folder}: holds a run already; add --resume to go on with it, or "
                 "give another --out"
             )
-        _check_same(config, _resolved(settings))
+        _check_same(config, settings)
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
             raise ConfigError(
                 f"{folder}: holds a run that has ended and no checkpoint to go on "
@@ -234,11 +234,17 @@ def _write_config(settings: RunSettings, folder: Path) -> None:
 
 
 def _resolved(settings: RunSettings) -> dict[str, Any]:
-    """Return settings as TOML has them: tables without what is None.
+    """Return settings as TOML has them, with the device of this machine.
 
-    The device is that of this machine: another one would give other bits.
+    Another one would give other bits.
     """
-    device = choose_device(settings.train.device)
+    document = _plain(settings)
+    document["train"]["device"] = choose_device(settings.train.device)
+    return document
+
+
+def _plain(settings: RunSettings) -> dict[str, Any]:
+    """Return settings as TOML has them: tables without what is None."""
 
     def clean(table: dict[str, Any]) -> dict[str, Any]:
         return {key: plain(each) for key, each in table.items() if each is not None}
@@ -248,17 +254,15 @@ def _resolved(settings: RunSettings) -> dict[str, Any]:
             return clean(value)
         return list(value) if isinstance(value, tuple) else value
 
-    document = clean(asdict(settings))
-    document["train"]["device"] = device
-    return document
+    return clean(asdict(settings))
 
 
-def _check_same(config: Path, document: dict[str, Any]) -> None:
-    """Refuse to go on with a run whose settings were others, but for when it stops."""
-    try:
-        before = tomllib.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{config}: cannot be read ({error})") from error
+def _check_same(config: Path, settings: RunSettings) -> None:
+    """Refuse to go on with a run whose settings were others, but for when it stops.
+
+    One that was begun before a setting existed has had its default.
+    """
+    document, before = _resolved(settings), _plain(read_settings(config))
     compared = document.keys() - {"stop", "save"}
     wanted = by_key({name: document[name] for name in compared})
     had = by_key({name: before[name] for name in compared & before.keys()})

@@ -175,7 +175,8 @@ class FediacSettings:
             fewest bytes per progress, which is wider.
         law: How votes are drawn; ``topk`` votes for the k largest.
         entries_per_vote: Neighbouring entries that share a vote, and are sent together:
-            1, or a power of two from 8 on. More make votes cheaper.
+            1, or a power of two from 8 on. More make votes cheaper; ``bound`` still
+            counts on votes for single entries.
         residual: Keep what is not sent for the next round.
     """
 

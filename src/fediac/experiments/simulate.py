@@ -156,6 +156,7 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "n_clients": setting.n_clients,
         "chosen": setting.chosen,
         "bits": setting.bits,
+        "entries_per_vote": setting.entries_per_vote,
         "switch": network.switch,
         "rates": list(network.rates),
         "memory": network.memory,

@@ -334,7 +334,8 @@ class Kernels(DataPlane):
 
     def spread_groups(self, bits: Array, n_bytes: int, n_bytes_each: int) -> Array:
         """Return ``n_bytes`` bytes, so many for each bit: all zeros or all ones."""
-        seen = packed(bits, "packed")
+        n_groups = -(-n_bytes // n_bytes_each)
+        seen = packed(bits, "packed", -(-n_groups // 8))
         spread = empty_like(bits, n_bytes, "uint8")
         self._c.fediac_spread_groups(
             _at(seen), n_bytes_each, n_bytes, _at(view(spread))

@@ -30,7 +30,7 @@ class RoundFacts:
     """The numbers of one round, over all clients that took part.
 
     Attributes:
-        votes: Entries voted for, or picked, by all clients together.
+        votes: Votes of all clients together, or entries that they picked.
         chosen: Entries one client sent: the size of the gia for FediAC, the mean over
             clients where they send different ones.
         gamma: Σ‖U − sent‖² / Σ‖U‖²; 0 when all updates are zero.

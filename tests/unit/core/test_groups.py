@@ -95,6 +95,14 @@ def test_every_entry_has_the_bit_of_its_group(
     assert bytes_of(found) == np.packbits(entries, bitorder="little").tobytes()
 
 
+@pytest.mark.parametrize("n_bytes", [0, 1, 3])
+def test_bits_of_other_groups_are_refused(make: Make, n_bytes: int) -> None:
+    packed = make(np.zeros(n_bytes, np.uint8))
+    text = f"packed must have 2 bytes for 100 entries in groups of 8, got {n_bytes}"
+    with refuses(text):
+        spread_groups(packed, 100, 8)
+
+
 def test_bits_of_single_entries_stay_as_they_are(make: Make) -> None:
     packed = make(np.array([0b101], np.uint8))
     assert spread_groups(packed, 3, 1) is packed

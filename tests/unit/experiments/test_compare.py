@@ -8,7 +8,7 @@ from rich.console import Console
 
 from fediac.errors import ConfigError
 from fediac.experiments.compare import compare_algorithms, make_table
-from fediac.experiments.run import run_experiment
+from fediac.experiments.run import Unwatched, run_experiment
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
 
@@ -148,3 +148,23 @@ def test_a_run_and_a_comparison_keep_apart(tmp_path: Path) -> None:
     )
     with refuses(f"{tmp_path / 'all'}: {text}", ConfigError):
         run_experiment(settings, tmp_path / "all", resumes=False)
+
+
+def test_a_comparison_that_goes_on_tells_only_of_runs_that_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "all"
+    compare(folder, stop={"rounds": 1})
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Unwatched, "round_done", stop)
+        with pytest.raises(KeyboardInterrupt):
+            compare(folder, resumes=True, stop={"rounds": 3})
+    (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]
+    assert (ended["algorithm"], ended["rounds"]) == ("fedavg", 1)
+    compare(folder, resumes=True, stop={"rounds": 3})
+    ended = json.loads((folder / "summary.json").read_text())["algorithms"]
+    assert [each["rounds"] for each in ended] == [3, 3]

@@ -16,6 +16,7 @@ from fediac.experiments.networks import make_network
 from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.report.reading import read_run
 from fediac.experiments.run import MODEL, run_experiment
+from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings, StopSettings, read_settings
 from tests.support import refuses
 from tests.tiny import make_settings, normed_model, read_lines, seeded
@@ -236,8 +237,27 @@ def test_a_run_whose_settings_are_lost_cannot_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run(folder, stop={"rounds": 1})
     (folder / CONFIG).unlink()
-    with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
+    with pytest.raises(ConfigError, match=r"config\.toml: no such file"):
         run(folder, resumes=True, stop={"rounds": 2})
+
+
+def test_a_run_from_before_a_setting_existed_goes_on_with_its_default(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 1})
+    config = folder / CONFIG
+    lines = config.read_text().splitlines(keepends=True)
+    older = [line for line in lines if not line.startswith("entries_per_vote")]
+    assert len(older) == len(lines) - 1
+    config.write_text("".join(older))
+    with refuses(
+        f"{config}: fediac.entries_per_vote was 1, got 8; --resume needs the same "
+        "settings, but for [stop] and [save]",
+        ConfigError,
+    ):
+        run(folder, resumes=True, fediac={"entries_per_vote": 8}, stop={"rounds": 2})
+    assert run(folder, resumes=True, stop={"rounds": 2})["rounds"] == 2
 
 
 def test_a_run_that_ended_without_a_checkpoint_is_not_begun_again(
@@ -292,6 +312,24 @@ def test_rounds_are_timed_with_the_threshold_that_the_server_chose(
     assert thresholds == [3, tuned]
     run(tmp_path / "run", resumes=True, stop={"rounds": 2}, **given)
     assert thresholds == [3, tuned, 3, tuned]
+
+
+def test_a_server_tries_the_votes_that_clients_will_cast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def spy(*arguments: Any, **others: Any) -> Any:
+        seen.append(others["entries_per_vote"])
+        return tune_on_server(*arguments, **others)
+
+    monkeypatch.setattr("fediac.experiments.run.tune_on_server", spy)
+    given: dict[str, Any] = {"fediac": {"entries_per_vote": 8}, "tuning": "server"}
+    run(tmp_path / "run", stop={"rounds": 2}, **given)
+    assert seen == [8]
+    # 475 entries are 60 groups of 8: as many bits from each of 3 clients.
+    second = read_lines(tmp_path / "run")[1]
+    assert second["traffic"]["payload"]["up"]["votes"] == 3 * 60 / 8
 
 
 def test_a_server_that_finds_no_setting_says_so(

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from statistics import fmean
 from typing import Any
 
 from rich.console import Group
@@ -60,20 +62,23 @@ def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
 
 
 def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
-    """Return who needed the least traffic of each family, of those that got there.
+    """Return each family's settings with the least traffic, main entrants or not.
 
-    Some may be main entrants. Others of the family may still turn out to be better.
+    These are the best of those that got there, and whoever has spent less and may still
+    get there. Means are over the seeds that each has.
     """
     inside = [run for run in runs if run.scenario == scenario.name]
     leaders = []
     for family, entrants in CANDIDATES.items():
-        there = [each for each in _family(scenario, family, inside) if each.reached]
-        best = _find_best(there, lambda row: row.spent_mib) if there else None
-        leaders += [
-            known
-            for known in (find_known(each, scenario.settings) for each in entrants)
-            if best is not None and known.name == best.entrant
-        ]
+        able = {
+            each.entrant: (fmean(row.spent_mib for row in each.rows), each.reached)
+            for each in _family(scenario, family, inside)
+            if each.rows and not any(row.gave_up for row in each.rows)
+        }
+        least = min((mib for mib, reached in able.values() if reached), default=inf)
+        names = [name for name, (mib, _) in able.items() if mib <= least]
+        known = [find_known(each, scenario.settings) for each in entrants]
+        leaders += [each for each in known if each.name in names]
     return leaders
 
 

@@ -189,10 +189,10 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
         "the best baseline with the settings of its scenario's file, which are the "
         "paper's, but for SwitchML's 8 bits; swept: less than the best of all settings "
-        "that were tried (sweeps.md), of which each algorithm's cheapest has a row if "
-        "it is not the scenario's. Both are over the seeds that both have, and none "
-        "while a better one may still get there. Several seeds: mean (range). "
-        f"{NOT_YET}",
+        "that were tried. Each family's cheapest in sweeps.md has a row, and so has "
+        "whoever is cheaper so far and may still get there. Both savings are over the "
+        "seeds that both have, and none while a better one may still get there. "
+        f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
         "| --- " * (len(HEADINGS) + 3) + "|",

@@ -27,6 +27,19 @@ def test_switchml_gets_about_nine_rounds_into_the_papers_time() -> None:
     assert n_fediac > n_switchml
 
 
+def test_votes_that_entries_share_leave_time_for_more_rounds() -> None:
+    scope = Scope(only=("cifar10-iid",), entrants=("fediac-topk-a3",))
+    (topk,) = make_plan([Product.SWEEPS], scope)
+    scope = Scope(only=("cifar10-iid",), entrants=("fediac-shared-k5",))
+    (shared,) = make_plan([Product.SWEEPS], scope)
+    until = Until(simulated_s=500.0)
+    n_topk, n_shared = (estimate_rounds(run, until) for run in (topk, shared))
+    assert n_topk is not None
+    assert n_shared is not None
+    # Either sends 7.5 % of all entries, with 12 bits; the votes are a bit or a 16th.
+    assert n_shared > 1.4 * n_topk
+
+
 @pytest.mark.parametrize(("n_rounds", "step"), [(2, "is stored"), (3, "runs again")])
 def test_steps_tell_what_is_stored(tmp_path: Path, n_rounds: int, step: str) -> None:
     scenario = make_scenario(tmp_path / "data")

@@ -107,6 +107,7 @@ def test_the_cheapest_setting_of_a_sweep_has_a_row_of_its_own() -> None:
         "fediac",
         "fediac-bound",
         "fediac-topk-a4",
+        "fediac-topk-a6",
         "switchml",
         "libra",
         "libra-k0.1",
@@ -121,11 +122,43 @@ def test_savings_are_against_the_scenarios_settings_and_against_the_swept() -> N
         "fediac": (1.0 - 300.0 / 1000.0, 1.0 - 300.0 / 240.0),
         "fediac-bound": (1.0 - 360.0 / 1000.0, 1.0 - 360.0 / 240.0),
         "fediac-topk-a4": (1.0 - 180.0 / 1000.0, 1.0 - 180.0 / 240.0),
+        "fediac-topk-a6": (None, None),
         **dict.fromkeys(("switchml", "libra", "libra-k0.1", "omnireduce"), (None,) * 2),
     }
     assert ["fediac", "1", "3", "300.0", "30.0", "s", "70.0", "%", "-25.0", "%"] in [
         line.replace("│", " ").split() for line in show(block).splitlines()
     ]
+
+
+def test_a_setting_that_may_still_get_there_has_a_row_and_no_saving_is_known() -> None:
+    runs = [
+        make_run(UP, round_mib=100.0),
+        make_run(UP, entrant="libra", round_mib=400.0),
+        make_run(UP[:2], entrant="libra-k0.1", round_mib=20.0),
+    ]
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    found = {line.entrant: (line.saving, line.swept) for line in block.lines}
+    assert found["fediac"] == (0.75, None)
+    assert list(found) == ["fediac", "libra", "libra-k0.1"]
+    runs[2] = make_run(MISSED, entrant="libra-k0.1", round_mib=20.0)
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    found = {line.entrant: (line.saving, line.swept) for line in block.lines}
+    assert found == {"fediac": (0.75, 0.75), "libra": (None, None)}
+
+
+def test_a_setting_with_one_seed_missing_is_not_forgotten() -> None:
+    runs = [
+        *(make_run(UP, seed=seed) for seed in (1, 2)),
+        *(make_run(UP, entrant="libra", round_mib=400.0, seed=s) for s in (1, 2)),
+        make_run(UP, entrant="libra-k0.1", round_mib=50.0),
+        make_run(UP, entrant="libra-k0.5", round_mib=300.0, seed=2),
+    ]
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    assert [line.entrant for line in block.lines] == ["fediac", "libra", "libra-k0.1"]
+    assert block.lines[0].swept == 1.0 - 100.0 / 50.0
+    runs.append(make_run(UP[:1], entrant="libra-k0.1", round_mib=50.0, seed=2))
+    (block,) = make_blocks(list_rows(runs, "fast"))
+    assert block.lines[0].swept is None
 
 
 def test_nothing_is_saved_against_nobody_or_by_who_did_not_get_there() -> None:

@@ -20,6 +20,9 @@ from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
 from fediac.experiments.settings import RunSettings, read_settings
 
+FAILED = 1
+"""The exit code when a run failed; the others are shown all the same."""
+
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
 
@@ -94,22 +97,27 @@ def compare_command(
 
     try:
         with ProgressBars(is_quiet=as_json) as bars:
-            summaries = compare_algorithms(
+            compared = compare_algorithms(
                 settings, names, folder, resumes=resumes, watcher=bars
             )
     except KeyboardInterrupt:
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
+    documents: list[Record] = list(compared.summaries.values())
     if as_json:
-        documents: list[Record] = list(summaries.values())
-        write_json({"algorithms": documents})
+        write_json({"algorithms": documents, "failed": compared.failures})
     else:
         console = open_console()
-        console.print(make_table(summaries))
-        facts = next(iter(summaries.values()))["partition"]  # equal for all
-        console.print(describe_partition(facts), soft_wrap=True)
-        line = f"{folder}: fediac report {folder} -o report.html draws it"
-        console.print(line, soft_wrap=True)
+        console.print(make_table(compared.summaries))
+        lines = [
+            describe_partition(documents[0]["partition"]),  # equal for all
+            f"{folder}: fediac report {folder} -o report.html draws it",
+            *(f"failed: {name}: {why}" for name, why in compared.failures.items()),
+        ]
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    if compared.failures:
+        sys.exit(FAILED)
 
 
 def _list_names(algorithms: str | None) -> list[str]:

@@ -2,16 +2,30 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fediac.compressors import CATALOG, find
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, UpdateError
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
 from fediac.experiments.records import ROUNDS, SUMMARY, Record, write_summary
 from fediac.experiments.run import Watcher, check_folder, run_experiment
 from fediac.experiments.settings import RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came out of a comparison.
+
+    Attributes:
+        summaries: Algorithm -> its run's summary.
+        failures: Algorithm -> why its run could not go on, such as a model that
+            diverged.
+    """
+
+    summaries: dict[str, Record]
+    failures: dict[str, str]
 
 
 def compare_algorithms(
@@ -21,8 +35,10 @@ def compare_algorithms(
     *,
     resumes: bool,
     watcher: Watcher | None = None,
-) -> dict[str, Record]:
+) -> Comparison:
     """Run every algorithm into its own folder; return and write their summaries.
+
+    One whose model diverges does not keep the others from running.
 
     Args:
         settings: Equal for all but the algorithm.
@@ -34,6 +50,7 @@ def compare_algorithms(
     Raises:
         ConfigError: A name is unknown, or a folder holds another run; nothing has been
             run then.
+        UpdateError: No algorithm's model stayed finite.
     """
     if not algorithms:
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
@@ -44,6 +61,7 @@ def compare_algorithms(
         find(name)
         check_folder(each, folder / name, resumes=resumes)
     summaries: dict[str, Record] = {}
+    errors: dict[str, UpdateError] = {}
     for name, each in runs.items():
         (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
         try:
@@ -51,11 +69,15 @@ def compare_algorithms(
                 summaries[name] = run_experiment(
                     each, folder / name, resumes=resumes, watcher=watcher
                 )
+        except UpdateError as error:
+            errors[name] = error
         finally:
             ended = _all_summaries(folder, summaries)
             if ended:
                 write_summary(folder, {"algorithms": ended})
-    return summaries
+    if not summaries:
+        raise next(iter(errors.values()))
+    return Comparison(summaries, {name: str(each) for name, each in errors.items()})
 
 
 def _all_summaries(folder: Path, new: Mapping[str, Record]) -> list[Record]:

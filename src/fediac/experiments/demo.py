@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from fediac.compressors import CATALOG
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, RunError
 from fediac.experiments.compare import compare_algorithms, make_table
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.records import (
@@ -90,9 +90,11 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
     with Live(console=console, auto_refresh=is_live, transient=True) as live:
         watcher = LiveTable(live) if is_live else None
         settings = demo_settings(n_rounds)
-        compare_algorithms(
+        compared = compare_algorithms(
             settings, list(CATALOG), folder, resumes=False, watcher=watcher
         )
+    for name, why in compared.failures.items():
+        raise RunError(f"{name}: {why}")
     summaries = _summarize(folder)
     write_summary(folder, {"target": TARGET, "algorithms": list(summaries.values())})
     write_report([folder], output=folder / REPORT, kind=None, target=str(TARGET))

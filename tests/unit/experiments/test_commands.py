@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import tomli_w
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, UpdateError
 from fediac.experiments import commands
 from fediac.experiments.commands import compare_command, run_command
 from fediac.experiments.progress import ProgressBars
+from fediac.experiments.run import run_experiment
+from fediac.experiments.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import read_lines, write_data
 
@@ -188,3 +190,33 @@ def test_resuming_where_no_run_is_starts_none(tmp_path: Path) -> None:
     with refuses(f"{folder}: holds no run to resume", ConfigError):
         run_command(config, out=folder, overrides=[], resumes=True, as_json=True)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_comparison_shows_the_others_when_one_failed(
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    as_json: bool,
+) -> None:
+    def fail(settings: RunSettings, *arguments: Any, **others: Any) -> Any:
+        if settings.algorithm == "topk":
+            raise UpdateError("client 2, round 1: update has 9 entries that are NaN")
+        return run_experiment(settings, *arguments, **others)
+
+    monkeypatch.setattr("fediac.experiments.compare.run_experiment", fail)
+    out = config.parent / "all"
+    changes: Any = {"algorithms": "topk,fedavg", "out": out, "as_json": as_json}
+    with pytest.raises(SystemExit) as stopped:
+        compare_command(config, **DEFAULTS | changes)
+    assert stopped.value.code == commands.FAILED
+    text = capsys.readouterr().out
+    why = "client 2, round 1: update has 9 entries that are NaN"
+    if as_json:
+        document = json.loads(text)
+        assert [each["algorithm"] for each in document["algorithms"]] == ["fedavg"]
+        assert document["failed"] == {"topk": why}
+    else:
+        assert text.endswith(f"\nfailed: topk: {why}\n")
+        assert "fedavg" in text

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, UpdateError
 from fediac.experiments.compare import compare_algorithms, make_table
 from fediac.experiments.run import Unwatched, run_experiment
+from fediac.experiments.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
 
@@ -23,7 +24,7 @@ def compare(
     **changes: Any,
 ) -> dict[str, dict[str, Any]]:
     settings = make_settings(folder.parent / "data", **changes)
-    return compare_algorithms(settings, algorithms, folder, resumes=resumes)
+    return compare_algorithms(settings, algorithms, folder, resumes=resumes).summaries
 
 
 def test_every_algorithm_gets_a_folder_and_all_a_summary(tmp_path: Path) -> None:
@@ -168,3 +169,24 @@ def test_a_comparison_that_goes_on_tells_only_of_runs_that_have_ended(
     compare(folder, resumes=True, stop={"rounds": 3})
     ended = json.loads((folder / "summary.json").read_text())["algorithms"]
     assert [each["rounds"] for each in ended] == [3, 3]
+
+
+def test_one_that_diverges_does_not_keep_the_others_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(settings: RunSettings, *arguments: Any, **others: Any) -> Any:
+        if settings.algorithm == "fediac":
+            raise UpdateError("client 0, round 1: update has 1 entry that is infinite")
+        return run_experiment(settings, *arguments, **others)
+
+    monkeypatch.setattr("fediac.experiments.compare.run_experiment", fail)
+    settings = make_settings(tmp_path / "data", stop={"rounds": 1})
+    folder = tmp_path / "all"
+    found = compare_algorithms(settings, ALGORITHMS, folder, resumes=False)
+    assert list(found.summaries) == ["fedavg"]
+    why = "client 0, round 1: update has 1 entry that is infinite"
+    assert found.failures == {"fediac": why}
+    (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]
+    assert ended["algorithm"] == "fedavg"
+    with refuses(why, UpdateError):
+        compare_algorithms(settings, ["fediac"], tmp_path / "one", resumes=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fediac.errors import DatasetError, RunError
-from fediac.experiments.commands import INTERRUPTED, require_torch
+from fediac.experiments.commands import FAILED, INTERRUPTED, require_torch
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.paper.data import check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
@@ -25,9 +25,6 @@ from fediac.experiments.paper.steps import Device, Manner
 from fediac.experiments.paper.theory_product import list_missing, make_theory
 from fediac.experiments.plots import check_plot
 from fediac.experiments.progress import ProgressBars
-
-FAILED = 1
-"""The exit code when a run failed; the others are shown all the same."""
 
 
 @dataclass(frozen=True, slots=True)

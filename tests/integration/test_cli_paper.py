@@ -121,6 +121,12 @@ def test_a_dry_run_runs_nothing(fediac: Command, results: Path, tmp_path: Path) 
         f"missing: cifar10-iid: needs {file}; give the folder that has it with --data, "
         "or add --download"
     )
+    fetched = fediac.json(
+        *("paper", "table1", "--only", "cifar10-iid", "--dry-run", "--download"),
+        *("--out", out, "--data", tmp_path),
+    )
+    assert fetched["missing"] == []
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(

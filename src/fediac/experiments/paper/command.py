@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from fediac.errors import DatasetError, RunError
 from fediac.experiments.commands import FAILED, INTERRUPTED, require_torch
 from fediac.experiments.output import open_console, write_json
-from fediac.experiments.paper.data import check_data, data_folder
+from fediac.experiments.paper.data import can_download, check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
 from fediac.experiments.paper.plan import Product, Scope, make_plan
 from fediac.experiments.paper.products import (
@@ -203,7 +203,12 @@ def _show_steps(request: Request) -> None:
     theory = _missing_theory(request)
     labels = [f"{scenario.name} seed {seed}" for scenario, seed in theory]
     with data_folder(request.data):
-        problems = _find_problems(_all_scenarios(request), may_download=False)
+        scenarios = [
+            each
+            for each in _all_scenarios(request)
+            if not (request.may_download and can_download(each))
+        ]
+        problems = _find_problems(scenarios, may_download=False)
     missing = [str(each) for each in problems.values()]
     if request.as_json:
         write_json({"runs": steps, "theory": labels, "missing": missing})

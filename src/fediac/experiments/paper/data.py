@@ -36,6 +36,11 @@ def data_folder(folder: Path | None) -> Iterator[None]:
                 os.environ[FOLDER_VARIABLE] = before
 
 
+def can_download(scenario: Scenario) -> bool:
+    """Return whether a scenario's data can be fetched when they are missing."""
+    return scenario.settings.data.name in _RELEASES
+
+
 def check_data(scenario: Scenario, *, may_download: bool) -> None:
     """Refuse a scenario whose data are missing, or fetch them.
 
@@ -46,13 +51,13 @@ def check_data(scenario: Scenario, *, may_download: bool) -> None:
     folder = find_folder(None if data.folder is None else Path(data.folder))
     needed = _needed_files(data.name, folder)
     missing = [path for path in needed if not path.exists()]
-    if missing and may_download and data.name in _RELEASES:
+    if missing and may_download and can_download(scenario):
         load_dataset(data.name, folder, download=True)
         return
     if not missing:
         return
     ways = "give the folder that has it with --data"
-    if data.name in _RELEASES:
+    if can_download(scenario):
         ways += ", or add --download"
     raise DatasetError(f"{scenario.name}: needs {missing[0]}; {ways}")
 

@@ -44,7 +44,7 @@ COMPRESSORS: dict[str, Build] = {
         n, share(d), 1, bits=11, law="topk", entries_per_vote=8
     ),
     "fediac by long groups": lambda n, d: FediAC(
-        n, share(d), -(-n // 2), entries_per_vote=64
+        n, share(d), -(-n // 2), bits="adaptive", entries_per_vote=64
     ),
     "switchml": lambda n, _: SwitchML(n),
     "omnireduce": lambda n, d: OmniReduce(n, share(d)),

@@ -18,7 +18,7 @@ Deviations, all of which keep the paper's mathematics:
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from fediac.compressors.protocol import (
     Facts,
@@ -57,7 +57,8 @@ from fediac.core.tuning import best_bits, least_bits
 from fediac.core.types import Update
 from fediac.core.voting import LAWS, Law
 
-BitsRule = Literal["tuned", "bound"]
+BitsRule = Literal["tuned", "bound", "adaptive"]
+BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
 _SPARE_BITS = 6
 """Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
@@ -73,7 +74,8 @@ class FediAC:
         bits: b, width of a lane. ``"bound"``: each client fits its first update and
             asks for the smallest width above the paper's bound; ``"tuned"``: for the
             one with the fewest predicted bytes per progress, which is wider. The widest
-            wish wins and stays.
+            wish wins and stays. ``"adaptive"`` begins at the bound, and a client asks
+            for a bit more whenever a round left it with as much as it had.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
@@ -101,15 +103,14 @@ class FediAC:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
         if isinstance(self.bits, int) and not isinstance(self.bits, bool):
             check_lanes(bits=self.bits, n_clients=self.n_clients)
-        elif self.bits not in ("tuned", "bound"):
-            raise ValueError(
-                f"bits must be a number, 'tuned' or 'bound', got {self.bits!r}"
-            )
+        elif self.bits not in BITS_RULES:
+            rules = ", ".join(repr(rule) for rule in BITS_RULES)
+            raise ValueError(f"bits must be a number or {rules}, got {self.bits!r}")
         check_length("entries_per_vote", self.entries_per_vote)
         if self.bits == "tuned" and self.entries_per_vote > 1:
             raise ValueError(
-                "bits must be a number or 'bound' where entries share a vote "
-                f"(entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
+                "bits must be a number, 'bound' or 'adaptive' where entries share a "
+                f"vote (entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
                 "counts a vote an entry"
             )
 
@@ -169,7 +170,7 @@ class FediAC:
             ),
         )
         mean = Mean((LaneMean(totals, grid.scale, gia),))
-        return Outcome(mean, State(kept, bits), facts)
+        return Outcome(mean, State(kept, self._next_bits(facts)), facts)
 
     def _wished_bits(self, corrected: Corrected, state: State) -> int:
         """Return the width this client asks for."""
@@ -178,6 +179,15 @@ class FediAC:
         if state.bits is not None:
             return state.bits
         return self._fitted_bits(corrected)
+
+    def _next_bits(self, facts: Facts) -> int:
+        """Return the width to ask for in the next round.
+
+        The paper's condition on the width is γ < 1. Its bound promises that for clients
+        that rank entries alike; where they do not, the error shows that it was too low.
+        """
+        is_too_low = self.bits == "adaptive" and facts.left_energy >= facts.energy
+        return min(facts.bits + is_too_low, MAX_LANE_BITS)
 
     def _fitted_bits(self, corrected: Corrected) -> int:
         """Return the width for the power law that this client's update follows."""

@@ -28,7 +28,7 @@ class State:
 
     Attributes:
         residual: What earlier rounds left unsent; None stands for zeros.
-        bits: The lane width that the clients agreed on, once they have.
+        bits: The lane width to ask for: what the clients agreed on, once they have.
     """
 
     residual: Update | None = None

@@ -172,7 +172,8 @@ class FediacSettings:
         threshold: Votes an entry needs (a): a count, or a share of the clients.
         bits: Width of the switch's sums (b); ``bound``: the paper's, the smallest that
             works by the clients' first updates; ``tuned``: the one that promises the
-            fewest bytes per progress, which is wider.
+            fewest bytes per progress, which is wider; ``adaptive``: the paper's, and a
+            bit more after every round that left some client with as much as it had.
         law: How votes are drawn; ``topk`` votes for the k largest.
         entries_per_vote: Neighbouring entries that share a vote, and are sent together:
             1, or a power of two from 8 on. More make votes cheaper; ``bound`` still
@@ -182,7 +183,7 @@ class FediacSettings:
 
     votes: Share = "5%"
     threshold: Share = 3
-    bits: int | Literal["tuned", "bound"] = "bound"
+    bits: int | Literal["tuned", "bound", "adaptive"] = "bound"
     law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
     entries_per_vote: int = 1
     residual: bool = True

@@ -75,7 +75,9 @@ def test_a_residual_is_kept_or_not(make: Make) -> None:
 
 @pytest.mark.parametrize("bits", [True, 2.5, None, "wide"])
 def test_the_width_is_a_number_or_a_rule(bits: Any) -> None:
-    with refuses(f"bits must be a number, 'tuned' or 'bound', got {bits!r}"):
+    with refuses(
+        f"bits must be a number or 'tuned', 'bound', 'adaptive', got {bits!r}"
+    ):
         FediAC(4, n_votes=5, threshold=2, bits=bits)
 
 

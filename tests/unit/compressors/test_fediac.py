@@ -70,7 +70,7 @@ class TestVotes:
 
     def test_tuned_widths_are_for_votes_of_single_entries(self) -> None:
         text = (
-            "bits must be a number or 'bound' where entries share a vote "
+            "bits must be a number, 'bound' or 'adaptive' where entries share a vote "
             "(entries_per_vote is 8), got 'tuned': it counts a vote an entry"
         )
         with refuses(text):
@@ -109,6 +109,36 @@ class TestWidth:
     def test_agreed_width_stays(self) -> None:
         assert self.asked_bits("tuned", power_law_update(), State(bits=17)) == 17
         assert self.asked_bits(9, power_law_update(), State(bits=17)) == 9
+
+    @pytest.mark.parametrize(
+        ("rule", "peak", "bits", "wish"),
+        [
+            # Levels 57 apart: an entry below 4 rounds to nothing, or to far too much.
+            ("adaptive", 400.0, 5, 6),
+            ("bound", 400.0, 5, 5),
+            (5, 400.0, 5, 5),
+            ("adaptive", 4.0, 5, 5),
+            ("adaptive", 1e30, 32, 32),
+        ],
+    )
+    def test_adaptive_width_grows_where_as_much_is_left_as_there_was(
+        self, rule: Any, peak: float, bits: int, wish: int
+    ) -> None:
+        compressor = FediAC(2, 40, 2, bits=rule, law="topk")
+        client = start(compressor, some_update())
+        answer(client)
+        everything = np.full(DIM, fill_value=True)
+        asked = answer(client, consensus(everything, peak, bits))
+        outcome = answer(client, totals(asked))
+        facts = outcome.facts
+        assert (facts.left_energy >= facts.energy) == (peak > 4.0)
+        assert outcome.state.bits == wish
+        again = answer(start(compressor, some_update(), outcome.state))
+        assert again.bits == wish
+
+    def test_adaptive_width_begins_at_the_bound(self) -> None:
+        update = power_law_update()
+        assert self.asked_bits("adaptive", update) == self.asked_bits("bound", update)
 
     @pytest.mark.parametrize("rule", ["tuned", "bound"])
     def test_update_without_a_law_asks_for_some_room(self, rule: str) -> None:
@@ -219,7 +249,10 @@ class TestNothingToSend:
         ({"bits": 2}, "bits must leave room for 3 clients (at least 3), got 2"),
         ({"bits": 0}, "bits must leave room for 3 clients (at least 3), got 0"),
         ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
-        ({"bits": "best"}, "bits must be a number, 'tuned' or 'bound', got 'best'"),
+        (
+            {"bits": "best"},
+            "bits must be a number or 'tuned', 'bound', 'adaptive', got 'best'",
+        ),
         ({"law": "top"}, "law must be one of bernoulli, draws, topk, got 'top'"),
     ],
 )

@@ -11,10 +11,12 @@ Deviations, all of which keep the paper's mathematics:
   server is needed to agree on the scale.
 * So does the width b in the first round, from each client's own power-law fit.
 * All gia entries are sent, zeros too: without indices, packets must stay aligned.
-* With ``entries_per_vote`` above 1, which the paper does not have, neighbouring entries
-  share a vote; see `fediac.core.groups`.
 * Levels are clamped to what N clients can add in b bits; exact arithmetic never needs
   it, and what it cuts stays in the residual.
+
+Not in the paper, and off by default: neighbouring entries that share a vote
+(``entries_per_vote``, see `fediac.core.groups`), and a width that grows
+(``bits="adaptive"``).
 """
 
 from dataclasses import dataclass
@@ -75,7 +77,8 @@ class FediAC:
             asks for the smallest width above the paper's bound; ``"tuned"``: for the
             one with the fewest predicted bytes per progress, which is wider. The widest
             wish wins and stays. ``"adaptive"`` begins at the bound, and a client asks
-            for a bit more whenever a round left it with as much as it had.
+            for a bit more whenever a round left it with as much as it had; clients with
+            far smaller updates than the others ask for much.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
@@ -186,8 +189,9 @@ class FediAC:
         The paper's condition on the width is γ < 1. Its bound promises that for clients
         that rank entries alike; where they do not, the error shows that it was too low.
         """
-        is_too_low = self.bits == "adaptive" and facts.left_energy >= facts.energy
-        return min(facts.bits + is_too_low, MAX_LANE_BITS)
+        if self.bits != "adaptive" or not 0.0 < facts.energy <= facts.left_energy:
+            return facts.bits
+        return min(facts.bits + 1, MAX_LANE_BITS)
 
     def _fitted_bits(self, corrected: Corrected) -> int:
         """Return the width for the power law that this client's update follows."""

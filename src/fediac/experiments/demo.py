@@ -93,8 +93,8 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
         compared = compare_algorithms(
             settings, list(CATALOG), folder, resumes=False, watcher=watcher
         )
-    for name, why in compared.failures.items():
-        raise RunError(f"{name}: {why}")
+    if compared.failures:
+        raise RunError("; ".join(": ".join(each) for each in compared.failures.items()))
     summaries = _summarize(folder)
     write_summary(folder, {"target": TARGET, "algorithms": list(summaries.values())})
     write_report([folder], output=folder / REPORT, kind=None, target=str(TARGET))

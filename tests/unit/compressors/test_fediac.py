@@ -136,6 +136,15 @@ class TestWidth:
         again = answer(start(compressor, some_update(), outcome.state))
         assert again.bits == wish
 
+    def test_a_client_without_an_update_never_asks_for_more(self) -> None:
+        zeros = np.zeros(DIM, dtype=np.float32)
+        client = start(FediAC(2, 40, 2, bits="adaptive"), zeros)
+        answer(client)
+        asked = answer(client, consensus(bits=5))
+        outcome = answer(client, totals(asked))
+        assert outcome.facts.energy == outcome.facts.left_energy == 0.0
+        assert outcome.state.bits == 5
+
     def test_adaptive_width_begins_at_the_bound(self) -> None:
         update = power_law_update()
         assert self.asked_bits("adaptive", update) == self.asked_bits("bound", update)

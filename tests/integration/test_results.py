@@ -97,8 +97,6 @@ CIFAR_ROWS = {
 """Row of the README -> entrant of the table; of a family, its best threshold."""
 
 DIGITS_ROWS = {
-    "FediAC, 16 parameters a vote, k = 1 %": "fediac-shared-k1",
-    "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",
     "libra, k = 0.1 %": "libra-k0.1",
     "FediAC, the paper's votes and width": "fediac-bound",
     "libra": "libra",

@@ -197,8 +197,9 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "italics: the least time. Two families are not in the paper: in fediac-topk "
         "clients vote for their k largest entries without drawing numbers, in "
         "fediac-shared for the groups of 16 neighbours that hold the largest, with "
-        "a = 3. Their width is the paper's; fediac's is tuned. Several seeds: mean "
-        f"(range). {NOT_YET}",
+        "a = 3. The width of fediac is tuned, that of fediac-topk the paper's, that of "
+        "fediac-shared adaptive: the paper's, and wider after a round that left a "
+        f"client as much as it had. Several seeds: mean (range). {NOT_YET}",
     ]
     for family in dict.fromkeys(each.family for each in candidates):
         inside = [each for each in candidates if each.family == family]

@@ -58,7 +58,7 @@ def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
 def test_votes_that_entries_share_are_a_family_of_their_own() -> None:
     settings = [entrant.apply(NONIID) for entrant in CANDIDATES["fediac-shared"]]
     assert {each.fediac.law for each in settings} == {"topk"}
-    assert {each.fediac.bits for each in settings} == {"bound"}
+    assert {each.fediac.bits for each in settings} == {"adaptive"}
     assert {each.fediac.threshold for each in settings} == {3}
     assert {each.fediac.entries_per_vote for each in settings} == {16}
     assert [each.fediac.votes for each in settings] == ["0.5%", "1%", "2%", "5%"]

@@ -180,8 +180,14 @@ class FediAC:
         if isinstance(self.bits, int):
             return self.bits
         if state.bits is not None:
-            return state.bits
+            # It may have been agreed on by fewer clients than there are now.
+            return max(state.bits, self._least_bits)
         return self._fitted_bits(corrected)
+
+    @property
+    def _least_bits(self) -> int:
+        """The narrowest lane that holds a level of each client."""
+        return self.n_clients.bit_length() + 1
 
     def _next_bits(self, facts: Facts) -> int:
         """Return the width to ask for in the next round.
@@ -195,8 +201,8 @@ class FediAC:
 
     def _fitted_bits(self, corrected: Corrected) -> int:
         """Return the width for the power law that this client's update follows."""
-        if corrected.peak < MIN_PEAK:  # others decide: this is the least there can be
-            return self.n_clients.bit_length() + 1
+        if corrected.peak < MIN_PEAK:  # others decide
+            return self._least_bits
         try:
             fit = fit_power_law(corrected.values, peak=corrected.peak)
         except ValueError:  # one entry that is not zero follows no law

@@ -110,6 +110,14 @@ class TestWidth:
         assert self.asked_bits("tuned", power_law_update(), State(bits=17)) == 17
         assert self.asked_bits(9, power_law_update(), State(bits=17)) == 9
 
+    @pytest.mark.parametrize("rule", ["bound", "tuned", "adaptive"])
+    def test_width_that_fewer_clients_agreed_on_grows(self, rule: Any) -> None:
+        wish = self.asked_bits(rule, power_law_update(), State(bits=3))
+        assert wish == 4
+        check_lanes(bits=wish, n_clients=4)
+        with refuses("bits must leave room for 4 clients (at least 4), got 3"):
+            check_lanes(bits=3, n_clients=4)
+
     @pytest.mark.parametrize(
         ("rule", "peak", "bits", "wish"),
         [

@@ -160,11 +160,16 @@ class Libra:
         n_hot = self.hot.shape[0]
         if not n_hot:
             return indices[:0], indices[:0], indices
-        table = xp.asarray(self.hot, device=device(indices))
+        table = self._table(indices)
         address = xp.searchsorted(table, indices)
         address = xp.minimum(address, xp.full_like(address, n_hot - 1))
         is_hot = table[address] == indices
         return indices[is_hot], address[is_hot], indices[~is_hot]
+
+    def _table(self, like: Indices) -> Indices:
+        """Return ``hot`` where ``like`` is; short numbers would be masks to PyTorch."""
+        xp = array_namespace(like)
+        return xp.asarray(self.hot, dtype=xp.int64, device=device(like))
 
     def _ask(
         self, pairs: IndexedSum, cold: ServerSum, grid: Grid
@@ -175,9 +180,7 @@ class Libra:
             return (FloatMean(totals.values, totals.indices),)
         answers: tuple[IndexedTotals, ServerTotals] = yield from ask(pairs, cold)
         added, averaged = answers
-        xp = array_namespace(added.indices)
-        entries = xp.asarray(self.hot, device=device(added.indices))
         return (
-            IndexedMean(added, grid.scale, entries),
+            IndexedMean(added, grid.scale, self._table(added.indices)),
             FloatMean(averaged.values, averaged.indices),
         )

@@ -12,7 +12,7 @@ from fediac.core.exchange import (
     ServerSum,
     ServerTotals,
 )
-from tests.support import KINDS, Make, refuses, to_numpy
+from tests.support import KINDS, Make, bytes_of, refuses, to_numpy
 from tests.unit.compressors.rounds import (
     DIM,
     EVERYONE,
@@ -74,6 +74,19 @@ def test_mean_puts_both_parts_together(make: Make) -> None:
     assert np.flatnonzero(dense).tolist() == [0, 1, 37, 38, 39]
     levels = to_numpy(pairs.levels) / (2 * outcome.facts.scale)
     assert np.array_equal(dense[[1, 38]], levels.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
+def test_hot_entries_may_be_whole_numbers_of_any_kind(make: Make, dtype: Any) -> None:
+    update = make(some_update())
+    means = []
+    for hot in (HOT, HOT.astype(dtype)):
+        client = start(Libra(2, 5, hot), update)
+        answer(client)
+        pairs, cold = answer(client, AGREED)
+        outcome = answer(client, totals(pairs), mean(cold))
+        means.append(bytes_of(outcome.mean.dense(update)))
+    assert means[0] == means[1]
 
 
 def test_without_hot_entries_only_the_server_is_asked(make: Make) -> None:

@@ -31,6 +31,8 @@ COMPRESSORS: dict[str, Compressor] = {
 class Lossy:
     """Carries exchanges in arrays, but closes some packets of sums early."""
 
+    payload_bytes = PAYLOAD_BYTES
+
     def __init__(self) -> None:
         switch = Switch(payload_bytes=PAYLOAD_BYTES)
         self.arrays = ArrayTransport(switch.open(N_CLIENTS))

@@ -31,12 +31,21 @@ class View:
         payload_bytes: Room for items in a packet.
         header_bytes: Everything else in a packet.
         items_per_packet: (bits, payload_bytes) -> items that fill a packet.
+        is_as_sent: Packets have the room they were sent with; ``payload_bytes`` is for
+            rows that do not know it.
     """
 
     name: str
     payload_bytes: int
     header_bytes: int
     items_per_packet: Callable[[int, int], int] = fill_payload
+    is_as_sent: bool = False
+
+    def room_of(self, row: "Row") -> int:
+        """Return the payload bytes of a packet of ``row``."""
+        if self.is_as_sent and row.payload_bytes is not None:
+            return row.payload_bytes
+        return self.payload_bytes
 
 
 PAYLOAD = View("payload", payload_bytes=1500, header_bytes=0)
@@ -58,6 +67,7 @@ class Row:
         n_retransmitted: Packets sent again.
         step: The exchanges of a round in order; those with one number travel
             together, and the next ones start when all of their answers are there.
+        payload_bytes: Room for items in the packets that carried it, if any did.
     """
 
     round_number: int
@@ -72,13 +82,15 @@ class Row:
     n_bare: int = 0
     n_retransmitted: int = 0
     step: int = 0
+    payload_bytes: int | None = None
 
     def n_packets(self, view: View) -> int:
         """Return the packets of this row, retransmissions included."""
         if self.blocks is not None:
             n_packets = len(self.blocks)
         else:
-            per_packet = view.items_per_packet(self.bits_per_item, view.payload_bytes)
+            room = view.room_of(self)
+            per_packet = view.items_per_packet(self.bits_per_item, room)
             n_packets = max(1, -(-self.n_items // per_packet))
         return n_packets + self.n_bare + self.n_retransmitted
 
@@ -170,7 +182,7 @@ class Ledger:
             n_packets += packets
             header_bytes += packets * view.header_bytes
             bits = row.n_items * row.bits_per_item
-            bits += 8 * view.payload_bytes * row.n_retransmitted
+            bits += 8 * view.room_of(row) * row.n_retransmitted
             payload_bits += bits
             body_bytes += -(-bits // 8)
         return Traffic(payload_bits, body_bytes, header_bytes, n_packets)

@@ -22,7 +22,7 @@ from fediac.experiments.algorithms import PAPER_THRESHOLD
 from fediac.experiments.shares import parse_share
 from fediac.switch import Switch
 from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
-from fediac.wire.header import MAX_CLIENTS
+from fediac.wire.header import MAX_CLIENTS, PAYLOAD_BYTES
 
 PAPER_BITS = 12
 VOTES = "5%"
@@ -171,6 +171,7 @@ class _Rows:
                     blocks=numbers,
                     n_bare=_n_bare(direction, numbers),
                     step=self._step,
+                    payload_bytes=PAYLOAD_BYTES,
                 )
                 for client in range(self._n_clients)
             ]

@@ -47,6 +47,7 @@ class ArrayTransport:
     """Carries the exchanges of one round in arrays, within ``job``'s registers."""
 
     def __init__(self, job: Job) -> None:
+        self._payload_bytes = job.layout.payload_bytes
         self._contributors = Contributors(job.present)
         self._registers = _RegisterCount(job.layout, job.present.bit_count())
 
@@ -54,6 +55,11 @@ class ArrayTransport:
     def counters(self) -> Counters:
         """What a switch would have counted."""
         return self._registers.counters
+
+    @property
+    def payload_bytes(self) -> int:
+        """Room for items in a packet."""
+        return self._payload_bytes
 
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         """Return the answer to one exchange, asked by all clients."""

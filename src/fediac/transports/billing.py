@@ -33,13 +33,19 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class _When:
+class _Travel:
     round_number: int
     step: int
+    payload_bytes: int
 
 
 def bill_exchange(
-    requests: Mapping[int, Exchange], answer: Answer, *, round_number: int, step: int
+    requests: Mapping[int, Exchange],
+    answer: Answer,
+    *,
+    round_number: int,
+    step: int,
+    payload_bytes: int,
 ) -> list[Row]:
     """Return the rows of one exchange: what each client sent, then what each got.
 
@@ -49,25 +55,26 @@ def bill_exchange(
         round_number: Of the round.
         step: Which exchange of the round, counted from 0; those that travel together
             have the same number.
+        payload_bytes: Room for items in the packets that carried it.
     """
-    when = _When(round_number, step)
+    travel = _Travel(round_number, step, payload_bytes)
     uploads = [
-        _row(exchange, _upload(exchange), "up", client, when)
+        _row(exchange, _upload(exchange), "up", client, travel)
         for client, exchange in requests.items()
     ]
     downloads = [
-        _row(exchange, _download(exchange, answer), "down", client, when)
+        _row(exchange, _download(exchange, answer), "down", client, travel)
         for client, exchange in requests.items()
     ]
     return uploads + downloads
 
 
 def _row(
-    exchange: Exchange, bill: Bill, direction: Direction, client: int, when: _When
+    exchange: Exchange, bill: Bill, direction: Direction, client: int, travel: _Travel
 ) -> Row:
     return Row(
-        round_number=when.round_number,
-        step=when.step,
+        round_number=travel.round_number,
+        step=travel.step,
         client=client,
         phase=exchange.phase,
         kind=type(exchange).__name__.lower(),
@@ -77,6 +84,7 @@ def _row(
         bits_per_item=bill.bits_per_item,
         blocks=bill.blocks,
         n_bare=bill.n_bare,
+        payload_bytes=travel.payload_bytes,
     )
 
 

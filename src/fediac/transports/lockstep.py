@@ -23,6 +23,11 @@ _SAME: dict[type[Exchange], tuple[str, ...]] = {
 class Transport(Protocol):
     """Something that carries one exchange of all clients and brings the answer."""
 
+    @property
+    def payload_bytes(self) -> int:
+        """Room for items in a packet."""
+        ...
+
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         """Return the answer to what all clients ask."""
         ...
@@ -57,7 +62,11 @@ def run_lockstep(
             requests = {client: each[place] for client, each in asked.items()}
             answer = transport.carry(requests)
             rows += bill_exchange(
-                requests, answer, round_number=round_number, step=step
+                requests,
+                answer,
+                round_number=round_number,
+                step=step,
+                payload_bytes=transport.payload_bytes,
             )
             received.append(answer)
         answers = tuple(received)

@@ -77,6 +77,11 @@ class MemoryTransport:
         self._n_exchanges = 0
         self._contributors = Contributors(job.present)
 
+    @property
+    def payload_bytes(self) -> int:
+        """Room for items in a packet."""
+        return self._switch.payload_bytes
+
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         """Return the answer to one exchange, asked by all clients."""
         first = next(iter(requests.values()))
@@ -104,12 +109,12 @@ class MemoryTransport:
             "round_number": self._round_number,
             "exchange": self._n_exchanges,
         }
-        return Batches(fields, self._switch.payload_bytes)
+        return Batches(fields, self.payload_bytes)
 
     def _tally(self, requests: Mapping[int, Tally], packets: Batches) -> Consensus:
         first = next(iter(requests.values()))
         window = self._window(Kind.TALLY, first.threshold)
-        layout = Pieces(first.dim, 1, self._switch.payload_bytes)
+        layout = Pieces(first.dim, 1, self.payload_bytes)
         votes = {i: _as_bytes(each.votes) for i, each in requests.items()}
         fields = {
             "threshold": dict.fromkeys(requests, first.threshold),
@@ -135,7 +140,7 @@ class MemoryTransport:
     def _sum(self, requests: Mapping[int, Sum], packets: Batches) -> Totals:
         first = next(iter(requests.values()))
         window = self._window(Kind.SUM)
-        layout = Pieces(first.n_levels, first.bits, self._switch.payload_bytes)
+        layout = Pieces(first.n_levels, first.bits, self.payload_bytes)
         lanes = {i: _as_bytes(each.lanes) for i, each in requests.items()}
         fields = {"bits": dict.fromkeys(requests, first.bits)}
         totals = np.zeros(-(-first.n_levels * first.bits // 8), dtype=np.uint8)
@@ -243,7 +248,7 @@ class MemoryTransport:
         pairs["index"] = _as_int64(request.indices)
         pairs["level"] = _as_int64(request.levels)
         packed = {client: pairs.view(np.uint8)}
-        layout = Pieces(len(pairs), 64, self._switch.payload_bytes)
+        layout = Pieces(len(pairs), 64, self.payload_bytes)
         for start, stop in layout.windows(BATCH_PACKETS):
             batch = packets.pieces(packed, layout, (start, stop))
             batch["header"]["aux"] = request.size

@@ -1,4 +1,4 @@
-"""The ledger as the wire sees it: 1,500-byte IP packets, headers and all."""
+"""The ledger as the wire sees it: IP packets as long as they were, headers and all."""
 
 from fediac.core.ledger import View
 from fediac.wire.header import (
@@ -13,4 +13,5 @@ WIRE = View(
     payload_bytes=PAYLOAD_BYTES,
     header_bytes=HEADER_BYTES + IP_UDP_BYTES,
     items_per_packet=items_per_packet,
+    is_as_sent=True,
 )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,17 @@ def test_bare_and_repeated_packets_are_counted() -> None:
     traffic = Ledger((again,)).traffic(HEADED)
     assert traffic.payload_bits == 66 * 12 + 2 * 800
     assert traffic.header_bytes == 4 * 40
+
+
+def test_view_of_what_was_sent_takes_the_room_its_packets_had() -> None:
+    short = row(n_items=67, n_retransmitted=1, payload_bytes=50)
+    unknown = row(n_items=67, n_retransmitted=1)
+    as_sent = replace(HEADED, is_as_sent=True)
+    # 400 bits hold 33 lanes of 12, 800 hold 66.
+    assert [each.n_packets(HEADED) for each in (short, unknown)] == [3, 3]
+    assert [each.n_packets(as_sent) for each in (short, unknown)] == [4, 3]
+    assert Ledger((short,)).traffic(as_sent).payload_bits == 67 * 12 + 400
+    assert Ledger((unknown,)).traffic(as_sent).payload_bits == 67 * 12 + 800
 
 
 def test_multicast_counts_a_download_once_and_uploads_each() -> None:

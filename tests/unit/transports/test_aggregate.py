@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from fediac import WIRE, FedAvg, FediAC, OmniReduce, Switch, SwitchML, TopK, aggregate
+from fediac import (
+    WIRE,
+    FedAvg,
+    FediAC,
+    Libra,
+    OmniReduce,
+    Switch,
+    SwitchML,
+    TopK,
+    aggregate,
+)
+from fediac.compressors import Compressor
 from fediac.core.ledger import PAYLOAD
 from fediac.wire.header import HEADER_BYTES, IP_UDP_BYTES
 from tests.support import bytes_of, refuses
@@ -156,3 +167,30 @@ def test_wire_view_counts_whole_ip_packets() -> None:
     assert up.n_packets == 3
     assert up.n_bytes == 3000 + 3 * (HEADER_BYTES + IP_UDP_BYTES)
     assert WIRE.payload_bytes + WIRE.header_bytes == 1500
+
+
+@pytest.mark.parametrize("payload_bytes", [64, 8191])
+@pytest.mark.parametrize(
+    "compressor",
+    [
+        FediAC(4, 200, 2),
+        SwitchML(4),
+        OmniReduce(4, 90, block=16),
+        Libra(4, 90, hot=np.arange(400)),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_wire_view_counts_the_packets_that_the_switch_saw(
+    compressor: Compressor, payload_bytes: int
+) -> None:
+    switch = Switch(payload_bytes=payload_bytes)
+    updates = some_updates()
+    result = aggregate(updates, compressor, seed=1, round_number=1, switch=switch)
+    bill = result.ledger.select(destination="switch")
+    up, down = (bill.select(direction=each) for each in ("up", "down"))
+    assert up.traffic(WIRE).n_packets == switch.counters.packets_in
+    multicast = down.traffic(WIRE, is_multicast=True)
+    assert multicast.n_packets == switch.counters.packets_out
+    # The paper's view has the paper's packets.
+    with_default = aggregate(updates, compressor, seed=1, round_number=1)
+    assert result.ledger.traffic() == with_default.ledger.traffic()

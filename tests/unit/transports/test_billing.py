@@ -75,7 +75,7 @@ BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
 def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     exchange, answer, up, down, destination = BILLS[kind]
     requests = {3: exchange, 7: exchange}
-    bill = bill_exchange(requests, answer, round_number=5, step=2)
+    bill = bill_exchange(requests, answer, round_number=5, step=2, payload_bytes=1440)
     assert [(row.client, row.direction) for row in bill] == [
         (3, "up"),
         (7, "up"),
@@ -87,6 +87,7 @@ def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     assert {row.phase for row in bill} == {exchange.phase}
     assert {(row.kind, row.destination) for row in bill} == {(kind, destination)}
     assert {(row.round_number, row.step) for row in bill} == {(5, 2)}
+    assert {row.payload_bytes for row in bill} == {1440}
 
 
 def test_sparse_floats_are_billed_with_their_indices() -> None:
@@ -97,6 +98,7 @@ def test_sparse_floats_are_billed_with_their_indices() -> None:
             ServerTotals(values, indices, EVERYONE),
             round_number=1,
             step=0,
+            payload_bytes=1440,
         )
         assert {row.bits_per_item for row in bill} == {bits}
 
@@ -113,6 +115,7 @@ def test_blocks_are_announced_up_and_down_unless_block_0_is_there(
         BlockTotals(blocks, rows(2), EVERYONE),
         round_number=1,
         step=0,
+        payload_bytes=1440,
     )
     assert [row.n_packets(WIRE) for row in bill] == [3, n_down]
 
@@ -124,5 +127,6 @@ def test_no_blocks_at_all_are_still_announced() -> None:
         BlockTotals(nothing, rows(0), EVERYONE),
         round_number=1,
         step=0,
+        payload_bytes=1440,
     )
     assert [row.n_packets(WIRE) for row in bill] == [1, 1]

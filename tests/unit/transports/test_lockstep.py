@@ -16,6 +16,8 @@ from tests.support import refuses
 class Recorder:
     """Answers every exchange with a peak and remembers who asked."""
 
+    payload_bytes = 99
+
     def __init__(self) -> None:
         self.asked: list[dict[int, Exchange]] = []
 
@@ -54,6 +56,7 @@ def test_exchange_waits_until_every_client_has_asked_it(n_threads: int) -> None:
     assert {outcome.state.bits for outcome in outcomes.values()} == {15}
     assert [row.step for row in ledger.rows] == [0] * 6 + [1] * 12
     assert {row.round_number for row in ledger.rows} == {6}
+    assert {row.payload_bytes for row in ledger.rows} == {99}
 
 
 def test_clients_that_ask_nothing_are_done_at_once() -> None:

@@ -134,14 +134,6 @@ class TestSimulate:
             (["--clients=few"], "--clients must be a whole number, got 'few'"),
             (["--seed=-1"], "--seed must be at least 0, got -1"),
             (["--dim=0"], "--dim must be at least 1, got 0"),
-            (["--rates=-3"], "--rates must be finite and at least 0, got -3"),
-            (["--rates=nan"], "--rates must be finite and at least 0, got nan"),
-            (["--rates=0"], "--rates must not all be 0: nothing would ever be sent"),
-            (["--switch=0"], "--switch must be above 0 packets a second, got 0"),
-            (
-                ["--switch=quick"],
-                "--switch must be fast, slow or packets a second, got 'quick'",
-            ),
             (["--compute=-1"], "--compute must be finite and at least 0, got -1.0"),
             (["--compute=nan"], "--compute must be finite and at least 0, got nan"),
             (["--rounds=0"], "--rounds must be at least 1, got 0"),
@@ -198,8 +190,78 @@ class TestSimulate:
         path.write_text("5\n3\n")
         result = fediac("simulate", *SMALL, f"--rates={path}")
         assert result == Result(
-            2, "", f"error: {path}: line 2: times must not decrease, got 3 after 5\n"
+            2,
+            "",
+            f"error: --rates: {path}: line 2: times must not decrease, got 3 after 5\n",
         )
+
+    def test_a_link_too_slow_for_the_clock_is_named(self, fediac: Command) -> None:
+        result = fediac("simulate", *SMALL, "--rates=0.0001")
+        assert result == Result(
+            2,
+            "",
+            "error: --rates must let client 0 send 3 packets within 6 days, "
+            "got 0.0001 packets/s\n",
+        )
+
+
+ANY_RATES = (
+    "--rates must be paper, nyumets, uniform, packets a second such as 700 or "
+    "200-2800, or a file, got "
+)
+ONLY_FILES = "--rates must all be files where there are several, got "
+RANGE = "--rates must be a range with 0 < lowest <= highest <= 536870912, got "
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("simulate", "--dim=2000"), ("motivation", "--sizes=1000")],
+    ids=["simulate", "motivation"],
+)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rates=-3"], "--rates must be finite and above 0, got -3"),
+        (["--rates=nan"], "--rates must be finite and above 0, got nan"),
+        (["--rates=inf"], "--rates must be finite and above 0, got inf"),
+        (["--rates=0"], "--rates must be finite and above 0, got 0"),
+        (
+            ["--rates=0.0000000001"],
+            "--rates must not all be below 2.32831e-10 packets/s, got at most 1e-10",
+        ),
+        (
+            ["--rates=1e9"],
+            "--rates must add up to at most 536870912 packets, got 1e+09",
+        ),
+        (["--rates=0-5"], f"{RANGE}'0-5'"),
+        (["--rates=400-300"], f"{RANGE}'400-300'"),
+        (["--rates=1-1e9"], f"{RANGE}'1-1e9'"),
+        (["--rates="], f"{ANY_RATES}''"),
+        (["--rates=papr"], f"{ANY_RATES}'papr'"),
+        (["--rates=missing.csv"], f"{ANY_RATES}'missing.csv'"),
+        (["--rates=/"], f"{ANY_RATES}'/'"),
+        (["--rates=paper", "--rates=uniform"], f"{ONLY_FILES}'paper'"),
+        (["--rates=700", "--rates=800"], f"{ONLY_FILES}'700'"),
+        (["--rates=/", "--rates="], f"{ONLY_FILES}'/'"),
+        (["--switch=0"], "--switch must be at least 0.04 packets a second, got 0"),
+        (
+            ["--switch=0.01"],
+            "--switch must be at least 0.04 packets a second, got 0.01",
+        ),
+        *(
+            (
+                [f"--switch={text}"],
+                f"--switch must be fast, slow or packets a second, got {text!r}",
+            )
+            for text in ("quick", "", "-1", "nan", "inf")
+        ),
+    ],
+)
+def test_wrong_rates_and_switches_name_the_option_the_rule_and_the_value(
+    fediac: Command, command: tuple[str, str], options: list[str], message: str
+) -> None:
+    result = fediac(*command, "--clients=3", *options)
+    assert result == Result(2, "", f"error: {message}\n")
 
 
 class TestMotivation:

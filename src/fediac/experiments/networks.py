@@ -1,15 +1,18 @@
 """Networks as people write them: switches, rates and memory in words and numbers."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
+from fediac.errors import TraceError
 from fediac.experiments.shares import parse_count
 from fediac.sim import (
     Bounded,
     Network,
+    Rates,
     Service,
     Uplink,
     constant_uplinks,
@@ -21,13 +24,16 @@ from fediac.sim import (
     trace_uplinks,
     uniform_uplinks,
 )
-from fediac.sim.rates import PAPER_RATES
+from fediac.sim.rates import MAX_PACKETS, PAPER_RATES
 from fediac.switch.registers import Layout
 from fediac.wire.header import Kind
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)"
 _ONE = re.compile(_NUMBER, re.IGNORECASE)
 _RANGE = re.compile(f"{_NUMBER}-{_NUMBER}", re.IGNORECASE)
+
+_SLOWEST_SWITCH = 0.04
+"""Packets a second; slower ones take longer for a packet than a service may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,11 @@ def parse_switch(text: str) -> Service:
     """Return the switch: ``fast``, ``slow`` or its packets a second."""
     written = text.strip()
     if _ONE.fullmatch(written):
-        if not float(written):
-            raise ValueError(f"switch must be above 0 packets a second, got {text}")
+        if float(written) < _SLOWEST_SWITCH:
+            raise ValueError(
+                f"switch must be at least {_SLOWEST_SWITCH} packets a second, "
+                f"got {text}"
+            )
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
         raise ValueError(f"switch must be fast, slow or packets a second, got {text!r}")
@@ -102,7 +111,14 @@ def parse_rates(
         found = _named_rates(written[0], n_clients, seed)
         if found is not None:
             return found
-    traces = [load_trace(Path(each)) for each in written]
+    for text in written:
+        if not _is_file(text):
+            raise ValueError(
+                f"rates must all be files where there are several, got {text!r}"
+            )
+    if not written:
+        raise ValueError("rates must name at least one rate or file, got none")
+    traces = [_load_trace(each) for each in written]
     return trace_uplinks(n_clients, traces, seed=seed)
 
 
@@ -121,19 +137,44 @@ def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | N
         return trace_uplinks(n_clients, traces, seed=seed)
     if text == "uniform":
         return uniform_uplinks(n_clients, *PAPER_RATES, seed=seed)
-    if text.startswith("-") or text.lower() in ("nan", "inf"):
-        raise ValueError(f"rates must be finite and at least 0, got {text}")
-    if _ONE.fullmatch(text):
-        return constant_uplinks(n_clients, float(text))
-    both = _RANGE.fullmatch(text)
-    if both:
-        return uniform_uplinks(n_clients, float(both[1]), float(both[2]), seed=seed)
-    if not Path(text).exists():
+    found = _written_rates(text, n_clients, seed)
+    if found is None and not _is_file(text):
         raise ValueError(
             "rates must be paper, nyumets, uniform, packets a second such as 700 or "
             f"200-2800, or a file, got {text!r}"
         )
+    return found
+
+
+def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
+    """Return uplinks of one rate, or of a range of rates; None: this is neither."""
+    both = _RANGE.fullmatch(text)
+    if both:
+        lowest, highest = float(both[1]), float(both[2])
+        if not 0.0 < lowest <= highest <= MAX_PACKETS:
+            raise ValueError(
+                f"rates must be a range with 0 < lowest <= highest <= {MAX_PACKETS}, "
+                f"got {text!r}"
+            )
+        return uniform_uplinks(n_clients, lowest, highest, seed=seed)
+    is_number = _ONE.fullmatch(text) is not None
+    if is_number and float(text):
+        return constant_uplinks(n_clients, float(text))
+    if is_number or text.startswith("-") or text.lower() in ("nan", "inf"):
+        raise ValueError(f"rates must be finite and above 0, got {text}")
     return None
+
+
+def _is_file(text: str) -> bool:
+    """Return whether there is something to read: a file, or a pipe as <(...) is."""
+    return os.path.exists(text) and not os.path.isdir(text)
+
+
+def _load_trace(text: str) -> Rates:
+    try:
+        return load_trace(Path(text))
+    except TraceError as error:
+        raise TraceError(f"rates: {error}") from error
 
 
 def _bounded(register_bytes: int, n_clients: int, threshold: int) -> Bounded:

@@ -26,17 +26,20 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
         rates = uplink.rates
         n_laps = _doubled(n_sent) * UNIT // int(rates.totals[-1]) + 1
         time_ps = n_laps * rates.n_seconds * PS_PER_S
-        speed = f"{rates.mean:g} packets/s"
-        _check(time_ps, f"client {client}'s uplink", n_sent, speed)
+        task = f"rates must let client {client} send {n_sent} packets"
+        _check(time_ps, task, f"{rates.mean:g} packets/s")
     exchanges = [each for step in plan for each in step.exchanges]
     n_down = sum(each.n_answers for each in exchanges)
-    _check_service(network.switch, "the switch", _n_packets(exchanges))
+    _check_service(network.switch, "switch", _n_packets(exchanges))
     far = [each for each in exchanges if each.is_far]
-    _check_service(network.server.service, "the server", _n_packets(far))
-    _check_service(network.downlink.service, "a client", n_down)
+    _check_service(network.server.service, "server", _n_packets(far))
+    _check_service(network.downlink.service, "downlink", n_down)
     rate = network.download_rate
     time_ps = round(_doubled(n_down) * PS_PER_S / rate)
-    _check(time_ps, "a downlink", n_down, f"{rate:g} packets/s")
+    # Unless they have a rate of their own, downlinks follow from the uplinks.
+    name = "rates" if network.downlink.rate is None else "downlink"
+    task = f"{name} must let a client receive {n_down} packets"
+    _check(time_ps, task, f"{rate:g} packets/s")
 
 
 def _n_packets(exchanges: Iterable[Exchange]) -> int:
@@ -47,16 +50,15 @@ def _n_packets(exchanges: Iterable[Exchange]) -> int:
 def _check_service(service: Service, name: str, n_packets: int) -> None:
     if n_packets:
         time_ps = _doubled(n_packets) * round(service.mean_s * PS_PER_S)
-        _check(time_ps, name, n_packets, f"{service.mean_s:g} s each")
+        task = f"{name} must serve {n_packets} packets"
+        _check(time_ps, task, f"{service.mean_s:g} s each")
 
 
 def _doubled(n_packets: int) -> int:
     return 2 * n_packets + 100
 
 
-def _check(time_ps: int, name: str, n_packets: int, speed: str) -> None:
+def _check(time_ps: int, task: str, speed: str) -> None:
     if time_ps > LIMIT_PS:
-        raise ValueError(
-            f"{name} could take more than {LIMIT_PS // PS_PER_S // 86400} days for "
-            f"{n_packets} packets at {speed}"
-        )
+        days = LIMIT_PS // PS_PER_S // 86400
+        raise ValueError(f"{task} within {days} days, got {speed}")

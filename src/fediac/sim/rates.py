@@ -47,8 +47,8 @@ class Rates:
         units = np.rint(rates * UNIT).astype(np.int64)
         if not units.any():
             raise ValueError(
-                f"rates must not all be below {1 / UNIT:g} packets/s: "
-                "nothing would ever be sent"
+                f"rates must not all be below {1 / UNIT:g} packets/s, "
+                f"got at most {rates.max():g}"
             )
         totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(units)])
         speeds = units.astype(np.float64)

@@ -14,6 +14,7 @@ from fediac.experiments.networks import (
 from fediac.sim import Network
 from fediac.switch.registers import Layout
 from fediac.wire.header import Kind
+from tests.support import refuses
 
 
 def network_with(memory: int | None) -> Network:
@@ -53,13 +54,13 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("-5", "rates must be finite and at least 0, got -5"),
-        ("nan", "rates must be finite and at least 0, got nan"),
-        ("0", "rates must not all be 0: nothing would ever be sent"),
+        ("-5", "rates must be finite and above 0, got -5"),
+        ("nan", "rates must be finite and above 0, got nan"),
+        ("0", "rates must be finite and above 0, got 0"),
         (
             "400-300",
-            "uniform rates must have 0 < lowest <= highest, got lowest=400.0 and "
-            "highest=300.0",
+            "rates must be a range with 0 < lowest <= highest <= 536870912, "
+            "got '400-300'",
         ),
         (
             "some",
@@ -72,6 +73,17 @@ def test_other_rates_are_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match="rates") as caught:
         parse_rates([text], 2, seed=1)
     assert str(caught.value) == message
+
+
+def test_no_rates_at_all_are_refused() -> None:
+    with refuses("rates must name at least one rate or file, got none"):
+        parse_rates([], 2, seed=1)
+
+
+def test_slowest_switch_can_be_made() -> None:
+    assert parse_switch("0.04").mean_s == pytest.approx(25.0, rel=1e-6)
+    with refuses("switch must be at least 0.04 packets a second, got 0.0399"):
+        parse_switch("0.0399")
 
 
 def test_memory_is_unbounded_or_bytes() -> None:

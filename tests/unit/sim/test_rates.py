@@ -39,8 +39,7 @@ def test_rates_are_copied() -> None:
         ([0.0, 0.0], "rates must not all be 0: nothing would ever be sent"),
         (
             [1e-11],
-            "rates must not all be below 2.32831e-10 packets/s: nothing would ever be "
-            "sent",
+            "rates must not all be below 2.32831e-10 packets/s, got at most 1e-11",
         ),
         ([1e9], "rates must add up to at most 536870912 packets, got 1e+09"),
     ],

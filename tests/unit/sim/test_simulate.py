@@ -261,25 +261,30 @@ def test_what_cannot_be_simulated_is_refused(
     [
         (
             {"uplinks": constant_uplinks(1, 1e-3)},
-            "client 0's uplink could take more than 6 days for 18000 packets at 0.001 "
-            "packets/s",
+            "rates must let client 0 send 18000 packets within 6 days, "
+            "got 0.001 packets/s",
         ),
         (
             {"switch": deterministic(33.0)},
-            "the switch could take more than 6 days for 18000 packets at 33 s each",
+            "switch must serve 18000 packets within 6 days, got 33 s each",
         ),
         (
             {"server": Server(deterministic(33.0))},
-            "the server could take more than 6 days for 9000 packets at 33 s each",
+            "server must serve 9000 packets within 6 days, got 33 s each",
         ),
         (
             {"downlink": Downlink(service=deterministic(33.0))},
-            "a client could take more than 6 days for 18000 packets at 33 s each",
+            "downlink must serve 18000 packets within 6 days, got 33 s each",
         ),
         (
             {"downlink": Downlink(rate=1e-3)},
-            "a downlink could take more than 6 days for 18000 packets at 0.001 "
-            "packets/s",
+            "downlink must let a client receive 18000 packets within 6 days, "
+            "got 0.001 packets/s",
+        ),
+        (
+            {"downlink": Downlink(speedup=1e-5)},
+            "rates must let a client receive 18000 packets within 6 days, "
+            "got 0.005 packets/s",
         ),
     ],
 )

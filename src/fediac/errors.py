@@ -45,6 +45,17 @@ def hint_name(name: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(names)}" if names else "; there are none"
 
 
+def say_count(number: int, one: str, many: str = "") -> str:
+    """Return a number of things: ``1 client``, ``20 clients``, ``2 entries``.
+
+    Args:
+        number: How many.
+        one: What one of them is called.
+        many: What several are; by default the same with an s.
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def say_reason(error: OSError) -> str:
     """Return why a file could not be used, in the operating system's words."""
     return (error.strerror or str(error)).lower()

@@ -111,6 +111,13 @@ class TestSimulate:
         ):
             assert words in result.out
 
+    def test_one_of_a_kind_is_not_called_like_several(self, fediac: Command) -> None:
+        result = fediac("simulate", "--dim=1", "--clients=1", "--algorithm=fedavg")
+        assert result.out.startswith("fedavg, 1 parameter, 1 client, fast switch")
+        text = " ".join(result.out.split())
+        assert "The switch served 1 packet and worked" in text
+        assert "at most 0 packets waiting and 0 slots open at a time." in text
+
     def test_rates_come_from_files(self, fediac: Command, tmp_path: Path) -> None:
         slow, fast = tmp_path / "slow.csv", tmp_path / "fast.up"
         slow.write_text("packets_s\n5\n")

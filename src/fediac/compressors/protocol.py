@@ -19,7 +19,7 @@ from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.core.whole import as_whole
-from fediac.errors import UpdateError
+from fediac.errors import UpdateError, say_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,8 @@ def left_energy(corrected: Corrected, *, chosen: float, left: float = 0.0) -> fl
 
 def nonfinite_error(stream: Stream, n_nonfinite: int) -> UpdateError:
     """Return the error for an update that must not reach the switch."""
+    what = say_count(n_nonfinite, "entry that is", "entries that are")
     return UpdateError(
         f"client {stream.client}, round {stream.round_number}: "
-        f"update has {n_nonfinite} entries that are NaN, infinite or beyond float32"
+        f"update has {what} NaN, infinite or beyond float32"
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.core.quantize import level_limit
+from fediac.errors import say_count
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -157,7 +158,7 @@ def smallest_bits(setting: Setting, *, phi: float, peak: float) -> int:
     if bound == math.inf:
         raise ValueError(
             f"threshold {setting.threshold} lets no entry through with "
-            f"{setting.n_votes} votes a client; lower it"
+            f"{say_count(setting.n_votes, 'vote')} a client; lower it"
         )
     # Rounding in the bound must not cost the room that level_limit asks for.
     return max(math.floor(bound) + 1, setting.n_clients.bit_length() + 1)
@@ -230,7 +231,7 @@ def register_fills(
     _check_count("value_bytes", value_bytes)
     if register_bytes < value_bytes:
         raise ValueError(
-            f"register_bytes must hold a value of {value_bytes} bytes, "
+            f"register_bytes must hold a value of {say_count(value_bytes, 'byte')}, "
             f"got {register_bytes}"
         )
     return -(-dim // (register_bytes // value_bytes))

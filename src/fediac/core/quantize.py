@@ -22,6 +22,7 @@ from fediac.core.division import divide
 from fediac.core.rng import Stream
 from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Indices, Levels, Packed, Update
+from fediac.errors import say_count
 
 MIN_PEAK = 2.0**-100
 """A peak below this counts as zero: its scale would leave the range of floats."""
@@ -38,7 +39,7 @@ def level_limit(*, bits: int, n_clients: int) -> int:
     limit = ((1 << max(bits - 1, 0)) - 1) // n_clients
     if limit < 1:
         raise ValueError(
-            f"bits must leave room for {n_clients} clients "
+            f"bits must leave room for {say_count(n_clients, 'client')} "
             f"(at least {n_clients.bit_length() + 1}), got {bits}"
         )
     return limit

@@ -20,7 +20,7 @@ from fediac.core.quantize import Grid, send_chosen
 from fediac.core.rng import Stream, to_unit
 from fediac.core.voting import draw_votes
 from fediac.experiments.bench_round import RoundCost, time_rounds
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import count, open_console, write_json
 from fediac.experiments.synthetic import RESNET18_DIM
 
 N_CLIENTS = 20
@@ -230,6 +230,6 @@ def _show_rounds(rounds: list[RoundCost]) -> None:
     for cost in rounds:
         console.print(
             f"one FediAC round of {cost.n_clients} clients, {cost.n_packets:,} packets "
-            f"through the switch, {cost.threads} threads, {cost.name}: "
+            f"through the switch, {count(cost.threads, 'thread')}, {cost.name}: "
             f"{cost.seconds:.2f} s"
         )

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from rich.table import Table
 
 from fediac import native
-from fediac.experiments.output import open_console, own_version, write_json
+from fediac.experiments.output import count, open_console, own_version, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Finding:
 
 def _native() -> Finding:
     isa = native.isa()
-    found = f"{isa}, {native.n_threads()} threads" if isa else "not built or turned off"
+    threads = count(native.n_threads(), "thread")
+    found = f"{isa}, {threads}" if isa else "not built or turned off"
     return Finding(
         "native kernels",
         isa is not None,

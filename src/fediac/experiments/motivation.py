@@ -71,7 +71,8 @@ def time_sizes(
         task = progress.add_task("simulating", total=sum(sizes) * len(names))
         for dim in sizes:
             for name in names:
-                progress.update(task, description=f"{name}, {dim:,} parameters")
+                size = count(dim, "parameter")
+                progress.update(task, description=f"{name}, {size}")
                 setting = ExpectedRound(name, dim, n_clients)
                 ledger = expected_ledger(setting)
                 links = make_network(
@@ -156,8 +157,8 @@ def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None
     by_time = sorted((found[name, largest], name) for name in names)
     (shortest, first), (longest, last) = by_time[0], by_time[-1]
     console.print(
-        f"At {largest:,} parameters a round takes {_seconds(shortest)} s with {first} "
-        f"and {_seconds(longest)} s with {last}."
+        f"At {count(largest, 'parameter')} a round takes {_seconds(shortest)} s with "
+        f"{first} and {_seconds(longest)} s with {last}."
     )
     console.print("A round of one algorithm does not teach as much as one of another.")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
-from fediac.errors import RunError
+from fediac.errors import RunError, say_count
 from fediac.experiments.files import write_whole
 from fediac.experiments.output import count
 from fediac.experiments.report.rounds import parse_object
@@ -142,8 +142,9 @@ class RoundLog:
         lines = data.split(b"\n")[:-1][:round_number]
         if len(lines) < round_number:
             raise RunError(
-                f"{self._path}: must have a line for each of the {round_number} rounds "
-                f"in the checkpoint, got {len(lines)}"
+                f"{self._path}: must have a line for each of "
+                f"{say_count(round_number, 'round')} in the checkpoint, "
+                f"got {len(lines)}"
             )
         records = parse_records(lines, self._path)
         temporary = self._path.with_suffix(".partial")
@@ -182,14 +183,18 @@ def stop_reason(stop: StopSettings, record: Record) -> str:
         (
             stop.simulated_s,
             min(record["time_s"].values()),
-            lambda goal: f"{goal:g} simulated seconds over",
+            lambda goal: f"{goal:g} simulated {_seconds(goal)} over",
         ),
-        (stop.real_s, record["real_s"], lambda goal: f"{goal:g} seconds over"),
+        (stop.real_s, record["real_s"], lambda goal: f"{goal:g} {_seconds(goal)} over"),
     ]
     for goal, value, say in checks:
         if goal is not None and value >= goal:
             return say(goal)
     return ""
+
+
+def _seconds(number: float) -> str:
+    return "second" if number == 1 else "seconds"
 
 
 def summarize(records: list[Record], target: float | None) -> Record:

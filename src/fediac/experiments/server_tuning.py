@@ -97,7 +97,7 @@ def _fit(corrected: Sequence[Corrected]) -> list[PowerLaw]:
     if not laws:
         raise FediacError(
             "the first round's updates must have at least 2 entries that are not zero "
-            f"to fit a power law, and none of the {len(corrected)} clients' has"
+            "to fit a power law, and no client's has"
         )
     return laws
 

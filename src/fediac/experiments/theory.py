@@ -13,7 +13,13 @@ from fediac.core.bounds import (
     smallest_bits,
 )
 from fediac.core.tuning import round_payload_bytes
-from fediac.experiments.output import as_mib, as_percent, open_console, write_json
+from fediac.experiments.output import (
+    as_mib,
+    as_percent,
+    count,
+    open_console,
+    write_json,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,9 @@ def show_theory(theory: Theory, *, as_json: bool) -> None:
         return
     console = open_console()
     console.print(
-        f"{theory.n_clients:,} clients vote for {theory.n_votes:,} of {theory.dim:,} "
-        f"entries each; an entry is sent if it gets {theory.threshold:,} votes or more."
+        f"Each of {count(theory.n_clients, 'client')} votes for {theory.n_votes:,} of "
+        f"{theory.dim:,} entries; an entry is sent if it gets "
+        f"{count(theory.threshold, 'vote')} or more."
     )
     console.print(
         f"The magnitude of rank l is {theory.phi:g} * l^{theory.alpha:g}, "

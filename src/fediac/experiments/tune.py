@@ -16,6 +16,7 @@ from fediac.experiments.output import (
     FittedTable,
     as_mib,
     as_percent,
+    count,
     open_console,
     write_json,
 )
@@ -109,8 +110,9 @@ def _recommendation(tuning: Tuning) -> str:
     share = as_percent(best.expected_chosen / tuning.dim)
     return (
         f"Use threshold {best.threshold} and {best.bits} bits: "
-        f"with {tuning.n_clients:,} clients that sends {share} of {tuning.dim:,} "
-        f"entries, {as_mib(best.payload_bytes)} a round for all clients, "
+        f"with {count(tuning.n_clients, 'client')} that sends {share} of "
+        f"{tuning.dim:,} entries, {as_mib(best.payload_bytes)} a round for all "
+        "clients, "
         f"at a squared error of {best.gamma:.2f} (below 1 converges)."
     )
 
@@ -148,8 +150,7 @@ def _fit_table(tuning: Tuning) -> Table:
     table.add_column("fit", no_wrap=True)
     for header in ("median", "min", "max"):
         table.add_column(header, justify="right", no_wrap=True)
-    n_updates = len(tuning.fits)
-    table.add_column("1 update" if n_updates == 1 else f"{n_updates:,} updates")
+    table.add_column(count(len(tuning.fits), "update"))
     factor = math.exp(tuning.law.misfit)
     meanings = {
         "alpha": "decay: rank l has phi * l^alpha",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from fediac.errors import UpdateError, say_reason
+from fediac.errors import UpdateError, say_count, say_reason
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -63,9 +63,9 @@ def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
         if dim is None:
             dim = updates.shape[1]
         if updates.shape[1] != dim:
+            entries = say_count(updates.shape[1], "entry", "entries")
             raise UpdateError(
-                f"{path} has {updates.shape[1]} entries an update "
-                f"but {paths[0]} has {dim}"
+                f"{path} has {entries} an update but {paths[0]} has {dim}"
             )
         for row, update in enumerate(updates):
             yield f"{path}: update {row}", np.ascontiguousarray(update)

@@ -15,6 +15,7 @@ from array_api_compat import to_device
 from numpy.typing import NDArray
 
 from fediac.core.ledger import Row, View
+from fediac.errors import say_count
 from fediac.sim.draws import Ints
 from fediac.sim.network import Bounded
 
@@ -166,8 +167,8 @@ def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> Exchang
         left = np.array([sum(counts.values())], np.int32)
     if n_answers < len(left):
         raise ValueError(
-            f"phase {row.phase!r} must have an answer for each of its {len(left)} "
-            f"groups, got {n_answers}"
+            f"phase {row.phase!r} must have an answer for each of "
+            f"{say_count(len(left), 'group')}, got {n_answers}"
         )
     is_streamed = rule == Rule.ALIGNED and not is_far
     window = memory.window_of(row.kind) if memory and is_streamed else 0

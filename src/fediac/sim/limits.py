@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from fediac.errors import say_count
 from fediac.sim.clock import MAX_PS, PS_PER_S
 from fediac.sim.draws import UNIT
 from fediac.sim.groups import Exchange, Step
@@ -26,7 +27,8 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
         rates = uplink.rates
         n_laps = _doubled(n_sent) * UNIT // int(rates.totals[-1]) + 1
         time_ps = n_laps * rates.n_seconds * PS_PER_S
-        task = f"rates must let client {client} send {n_sent} packets"
+        packets = say_count(n_sent, "packet")
+        task = f"rates must let client {client} send {packets}"
         _check(time_ps, task, f"{rates.mean:g} packets/s")
     exchanges = [each for step in plan for each in step.exchanges]
     n_down = sum(each.n_answers for each in exchanges)
@@ -38,7 +40,7 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
     time_ps = round(_doubled(n_down) * PS_PER_S / rate)
     # Unless they have a rate of their own, downlinks follow from the uplinks.
     name = "rates" if network.downlink.rate is None else "downlink"
-    task = f"{name} must let a client receive {n_down} packets"
+    task = f"{name} must let a client receive {say_count(n_down, 'packet')}"
     _check(time_ps, task, f"{rate:g} packets/s")
 
 
@@ -50,7 +52,7 @@ def _n_packets(exchanges: Iterable[Exchange]) -> int:
 def _check_service(service: Service, name: str, n_packets: int) -> None:
     if n_packets:
         time_ps = _doubled(n_packets) * round(service.mean_s * PS_PER_S)
-        task = f"{name} must serve {n_packets} packets"
+        task = f"{name} must serve {say_count(n_packets, 'packet')}"
         _check(time_ps, task, f"{service.mean_s:g} s each")
 
 

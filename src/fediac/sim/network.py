@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fediac.core.ledger import PAYLOAD, View
+from fediac.errors import say_count
 from fediac.sim.clock import to_ps
 from fediac.sim.rates import Uplink, check_n_clients
 from fediac.sim.service import FAST_S, Service, deterministic, gaussian
@@ -113,7 +114,8 @@ class Network:
         times = self.compute_s
         if isinstance(times, tuple) and len(times) != self.n_clients:
             raise ValueError(
-                f"compute_s must have {self.n_clients} entries (clients), "
+                "compute_s must have "
+                f"{say_count(self.n_clients, 'entry', 'entries')} (clients), "
                 f"got {len(times)}"
             )
         for time in times if isinstance(times, tuple) else (times,):

@@ -11,6 +11,7 @@ import numpy as np
 
 from fediac.core.ledger import Ledger, Row
 from fediac.core.rng import Stream
+from fediac.errors import say_count
 from fediac.native.queueing import queue_kernels
 from fediac.sim import bounded, compiled, steps
 from fediac.sim.answers import Receiver, order_answers
@@ -67,8 +68,8 @@ def simulate_round(
     highest = max(row.client for row in rows)
     if highest >= network.n_clients:
         raise ValueError(
-            f"network has {network.n_clients} clients but the ledger has a row of "
-            f"client {highest}"
+            f"network has {say_count(network.n_clients, 'client')} but the ledger has "
+            f"a row of client {highest}"
         )
     plan = list_steps(rows, network.view, network.memory)
     check_duration(plan, network)

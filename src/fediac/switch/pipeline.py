@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fediac import native
 from fediac.core.whole import as_whole
-from fediac.errors import LocalProtocolError, RemoteProtocolError
+from fediac.errors import LocalProtocolError, RemoteProtocolError, say_count
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block
 from fediac.switch.counters import N_COUNTS, Count, Counters, Drop
@@ -225,7 +225,8 @@ def _check_members(n_clients: int, present: int, quorum: int) -> None:
     n_present = present.bit_count()
     if n_present < 1 or present >> n_clients:
         raise ValueError(
-            f"present must name some of {n_clients} clients, got {present:#b}"
+            f"present must name some of {say_count(n_clients, 'client')}, "
+            f"got {present:#b}"
         )
     if not 1 <= quorum <= n_present:
         raise ValueError(

@@ -21,6 +21,7 @@ import struct
 from dataclasses import dataclass
 
 from fediac.core.whole import as_whole
+from fediac.errors import say_count
 from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 
 N_RECORD_WORDS = 16
@@ -83,8 +84,8 @@ class Layout:
             needed = self.halves_at + 2 * self.slot_bytes(Kind.SUM)
             raise ValueError(
                 f"register_bytes must be at least {needed} for two packets of "
-                f"{self.payload_bytes} bytes from {self.n_clients} clients, "
-                f"got {self.register_bytes}"
+                f"{say_count(self.payload_bytes, 'byte')} from "
+                f"{say_count(self.n_clients, 'client')}, got {self.register_bytes}"
             )
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.errors import DatasetError
+from fediac.errors import DatasetError, say_count
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.datasets.types import make_dataset
 
@@ -53,7 +53,8 @@ def _examples(pair: Pair, what: str) -> Examples:
     if len(inputs) != len(labels) or not len(labels):
         raise DatasetError(
             f"{what} must have as many labels as inputs, at least one, "
-            f"got {len(inputs)} inputs and {len(labels)} labels"
+            f"got {say_count(len(inputs), 'input')} and "
+            f"{say_count(len(labels), 'label')}"
         )
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.min() < 0:
         raise DatasetError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.core.rng import Stream
-from fediac.errors import ConfigError, hint_name
+from fediac.errors import ConfigError, hint_name, say_count
 from fediac.training.datasets import Dataset
 from fediac.training.splits import (
     Clients,
@@ -202,5 +202,5 @@ def _check_sizes(clients: Clients, min_size: int, name: str) -> None:
     if smallest < min_size:
         raise ValueError(
             f"min_size must be at most {smallest} for {name} "
-            f"over {len(clients)} clients, got {min_size}"
+            f"over {say_count(len(clients), 'client')}, got {min_size}"
         )

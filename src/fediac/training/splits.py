@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from fediac.core.rng import Stream, to_unit
+from fediac.errors import say_count
 
 Rows = NDArray[np.int64]
 """Numbers of examples in the training set."""
@@ -48,7 +49,8 @@ def split_dirichlet(
     if not 1 <= min_size <= len(labels) // n_clients:
         raise ValueError(
             f"min_size must be in 1..{len(labels) // n_clients} "
-            f"({len(labels)} examples, {n_clients} clients), got {min_size}"
+            f"({say_count(len(labels), 'example')}, "
+            f"{say_count(n_clients, 'client')}), got {min_size}"
         )
     classes = _rows_of_classes(labels, stream)
     sizes = np.array([len(rows) for rows in classes])
@@ -63,7 +65,8 @@ def split_dirichlet(
             return _gather(classes, ends, n_clients)
     raise ValueError(
         f"beta={beta} left a client with fewer than {min_size} examples in each of "
-        f"{MAX_DRAWS} draws over {n_clients} clients; raise beta or lower min_size"
+        f"{MAX_DRAWS} draws over {say_count(n_clients, 'client')}; raise beta or lower "
+        "min_size"
     )
 
 
@@ -154,7 +157,7 @@ def _group_size(
         most = max(most, n_groups)
     raise ValueError(
         f"n_clients must be at most {most} (clients of whole writers with at least "
-        f"{min_size} examples), got {n_clients}; lower min_size"
+        f"{say_count(min_size, 'example')}), got {n_clients}; lower min_size"
     )
 
 
@@ -192,7 +195,7 @@ def split_pathological(
         owners = [client for client, hand in enumerate(hands) if number in hand]
         if len(owners) > len(rows):
             raise ValueError(
-                f"class {labels[rows[0]]} has {len(rows)} examples "
+                f"class {labels[rows[0]]} has {say_count(len(rows), 'example')} "
                 f"but {len(owners)} clients; lower n_clients or classes_per_client"
             )
         for place, client in enumerate(owners):

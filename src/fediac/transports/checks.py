@@ -12,7 +12,7 @@ from fediac.core.corrected import count_nonfinite
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.core.whole import as_whole
-from fediac.errors import UpdateError
+from fediac.errors import UpdateError, say_count
 from fediac.switch.pipeline import Switch
 from fediac.transports.overlap import Written
 from fediac.wire.header import MAX_CLIENTS
@@ -94,17 +94,20 @@ def check_round(
         )
     if n_clients < compressor.n_clients:
         raise ValueError(
-            f"compressor is for {compressor.n_clients} clients but there are "
-            f"{n_clients} updates"
+            f"compressor is for {say_count(compressor.n_clients, 'client')}, "
+            f"got {say_count(n_clients, 'update')}"
         )
-    for given, what in ((states, "states"), (buffers, "states in out")):
+    for given, name in ((states, "states"), (buffers, "out")):
         if len(given) != n_clients:
-            raise ValueError(f"there are {n_clients} updates but {len(given)} {what}")
+            raise ValueError(
+                f"{name} must have {say_count(n_clients, 'state')} (one an update), "
+                f"got {len(given)}"
+            )
     present = {i: each for i, each in enumerate(updates) if each is not None}
     if len(present) > compressor.n_clients:
         raise ValueError(
-            f"compressor is for {compressor.n_clients} clients but {len(present)} "
-            "updates are present"
+            f"compressor is for {say_count(compressor.n_clients, 'client')} but "
+            f"{len(present)} updates are present"
         )
     if not present:
         raise ValueError("updates must have at least one that is not None")
@@ -143,7 +146,8 @@ def _check_update(client: int, update: Array, like: Array) -> None:
         )
     if update.shape != like.shape:
         raise UpdateError(
-            f"client {client}: update has {update.shape[0]} entries but the first has "
+            f"client {client}: update has "
+            f"{say_count(update.shape[0], 'entry', 'entries')} but the first has "
             f"{like.shape[0]}"
         )
     if _describe(update) != _describe(like):

@@ -28,7 +28,7 @@ from fediac.core.exchange import (
     Totals,
 )
 from fediac.core.types import Array
-from fediac.errors import FediacError
+from fediac.errors import FediacError, say_count
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Answers, Switch
 from fediac.transports.batches import (
@@ -268,8 +268,9 @@ class MemoryTransport:
     def _check(self, found: int, expected: int) -> None:
         if found != expected:
             raise FediacError(
-                f"round {self._round_number}: the switch gave {found} answers where "
-                f"{expected} were due (drops: {self._switch.counters.drops})"
+                f"round {self._round_number}: the switch must give "
+                f"{say_count(expected, 'answer')}, got {found} "
+                f"(drops: {self._switch.counters.drops})"
             )
 
 

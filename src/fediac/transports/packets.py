@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from fediac.errors import say_count
 from fediac.switch.registers import Layout
 from fediac.wire.header import Kind, items_per_packet
 
@@ -42,7 +43,8 @@ def require_slots(layout: Layout, kind: Kind, threshold: int = 1) -> int:
     half = -(-(fixed + layout.slot_bytes(kind, threshold)) // 8) * 8
     raise ValueError(
         f"register_bytes must be at least {layout.halves_at + 2 * half} for two "
-        f"packets of a {kind.name.lower()} from {layout.n_clients} clients, "
+        f"packets of a {kind.name.lower()} from "
+        f"{say_count(layout.n_clients, 'client')}, "
         f"got {layout.register_bytes}"
     )
 
@@ -55,7 +57,8 @@ def require_block(payload_bytes: int, length: int) -> None:
     """
     if 4 * length > payload_bytes:
         raise ValueError(
-            f"block must be at most {payload_bytes // 4} entries "
+            "block must be at most "
+            f"{say_count(payload_bytes // 4, 'entry', 'entries')} "
             f"(payload_bytes={payload_bytes}), got {length}"
         )
 
@@ -68,6 +71,7 @@ def require_addresses(layout: Layout, size: int) -> None:
     """
     if size > layout.indexed_capacity:
         raise ValueError(
-            f"an indexed sum must have at most {layout.indexed_capacity} addresses "
+            "an indexed sum must have at most "
+            f"{say_count(layout.indexed_capacity, 'address', 'addresses')} "
             f"(register_bytes={layout.register_bytes}), got {size}"
         )

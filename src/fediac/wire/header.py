@@ -11,6 +11,8 @@ from math import gcd
 
 import numpy as np
 
+from fediac.errors import say_count
+
 MAGIC = 0xFED1
 VERSION = 1
 IP_UDP_BYTES = 28
@@ -80,7 +82,8 @@ def items_per_packet(bits: int, payload_bytes: int) -> int:
     n_items = 8 * payload_bytes // bits // unit * unit
     if n_items < 1:
         raise ValueError(
-            f"payload_bytes must hold {unit} items of {bits} bits, got {payload_bytes}"
+            f"payload_bytes must hold {say_count(unit, 'item')} of {bits} bits, "
+            f"got {payload_bytes}"
         )
     return n_items
 

@@ -58,7 +58,7 @@ class TestLevelLimit:
             assert 2 * n_clients * limit <= (1 << bits) - 2
 
     @pytest.mark.parametrize(
-        ("bits", "n_clients", "least"), [(1, 1, 2), (5, 20, 6), (11, 1024, 12)]
+        ("bits", "n_clients", "least"), [(2, 2, 3), (5, 20, 6), (11, 1024, 12)]
     )
     def test_width_without_room_for_all_is_refused(
         self, bits: int, n_clients: int, least: int
@@ -68,9 +68,9 @@ class TestLevelLimit:
             level_limit(bits=bits, n_clients=n_clients)
         assert level_limit(bits=least, n_clients=n_clients) >= 1
 
-    @pytest.mark.parametrize("bits", [0, -3])
-    def test_width_below_one_bit_is_refused_alike(self, bits: int) -> None:
-        with refuses(f"bits must leave room for 1 clients (at least 2), got {bits}"):
+    @pytest.mark.parametrize("bits", [1, 0, -3])
+    def test_width_below_two_bits_is_refused_alike(self, bits: int) -> None:
+        with refuses(f"bits must leave room for 1 client (at least 2), got {bits}"):
             level_limit(bits=bits, n_clients=1)
 
 

@@ -154,7 +154,7 @@ def test_a_log_without_rounds_may_be_missing(tmp_path: Path) -> None:
     [
         (
             '{"round": 1}\n{"round": 2}',
-            ": must have a line for each of the 2 rounds in the checkpoint, got 1",
+            ": must have a line for each of 2 rounds in the checkpoint, got 1",
         ),
         ('{"round": 1}\n{"round": 3}\n', ":2: round must be 2, got 3"),
         (

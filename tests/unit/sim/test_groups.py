@@ -138,7 +138,7 @@ def test_windows_bound_streamed_exchanges_only() -> None:
         ),
         (
             exchange("sum", 3000, 12, n_clients=1, n_down=1000),
-            "phase 'sum' must have an answer for each of its 3 groups, got 1",
+            "phase 'sum' must have an answer for each of 3 groups, got 1",
         ),
         (
             packets(1, n_clients=2) + exchange("max", 0, 32, n_clients=1),

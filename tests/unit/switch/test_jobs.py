@@ -129,7 +129,7 @@ def test_payload_bytes_that_cannot_be_are_an_error(payload_bytes: int) -> None:
 def test_a_switch_too_small_for_any_job_is_an_error() -> None:
     message = (
         "register_bytes must be at least 3072 for two packets of 1440 bytes from "
-        "1 clients, got 1024"
+        "1 client, got 1024"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Switch(1024)

@@ -158,7 +158,7 @@ def test_folder_in_a_files_place_is_refused(tmp_path: Path) -> None:
         ),
         (
             one_user(GOOD, 2),
-            "expected 2 examples of user 'u', found 1 images and 1 labels",
+            "expected 2 examples of user 'u', found 1 image and 1 label",
         ),
         (
             one_user(leaf_user([[0.5] * 783], [1]), 1),

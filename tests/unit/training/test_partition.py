@@ -202,8 +202,7 @@ class TestPathological:
     def test_class_with_fewer_examples_than_owners_is_named(self) -> None:
         labels = np.array([4, 4, 4, 6], dtype=np.int64)
         text = (
-            "class 6 has 1 examples but 3 clients; "
-            "lower n_clients or classes_per_client"
+            "class 6 has 1 example but 3 clients; lower n_clients or classes_per_client"
         )
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             split_pathological(labels, 3, classes_per_client=2, stream=STREAM)

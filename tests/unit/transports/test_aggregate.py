@@ -19,6 +19,7 @@ from fediac import (
 )
 from fediac.compressors import Compressor
 from fediac.core.ledger import PAYLOAD
+from fediac.errors import UpdateError
 from fediac.wire.header import HEADER_BYTES, IP_UDP_BYTES
 from tests.support import bytes_of, refuses
 
@@ -76,7 +77,7 @@ def test_compressor_may_be_for_those_present_only() -> None:
     updates = [None, *some_updates(2), None]
     result = aggregate(updates, SwitchML(2), seed=1, round_number=1)
     assert result.facts.scale == (2**11 - 2) / (2 * result.facts.peak)
-    text = "compressor is for 1 clients but 2 updates are present"
+    text = "compressor is for 1 client but 2 updates are present"
     with refuses(text):
         aggregate(updates, SwitchML(1), seed=1, round_number=1)
 
@@ -106,7 +107,11 @@ def test_registers_are_given_back_after_an_error() -> None:
     broken = some_updates()
     broken[1][3] = np.nan
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"^client 1, round 1: update has 1 entr"):
+        with refuses(
+            "client 1, round 1: update has 1 entry that is NaN, infinite or beyond "
+            "float32",
+            UpdateError,
+        ):
             aggregate(broken, SwitchML(4), seed=1, round_number=1, switch=switch)
     free = switch.open(4)
     assert free.layout.register_bytes == switch.register_bytes

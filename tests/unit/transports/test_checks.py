@@ -220,14 +220,17 @@ def test_seeds_may_be_numbers_of_numpy(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"states": kept_states()[:2]}, "there are 3 updates but 2 states"),
+        (
+            {"states": kept_states()[:2]},
+            "states must have 3 states (one an update), got 2",
+        ),
         (
             {"states": kept_states(), "out": kept_states() * 2},
-            "there are 3 updates but 6 states in out",
+            "out must have 3 states (one an update), got 6",
         ),
         (
             {"compressor": SwitchML(4)},
-            "compressor is for 4 clients but there are 3 updates",
+            "compressor is for 4 clients, got 3 updates",
         ),
         ({"seed": -1}, "seed must be in 0..2**64-1, got -1"),
         (

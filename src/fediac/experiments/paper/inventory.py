@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fediac.experiments.output import count
 from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
 from fediac.experiments.records import CONFIG
 
@@ -54,7 +55,8 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# Stored runs",
         "",
-        f"{len(rows)} runs, {n_rounds:,} rounds, {total:,.0f} s of training, "
+        f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {total:,.0f} s of "
+        "training, "
         "compression, simulated clock and tests. Each run's folder has its settings "
         "(config.toml) and a line a round (rounds.jsonl).",
         "",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from fediac.experiments.output import count
 from fediac.experiments.paper.entrants import (
     CANDIDATES,
     FEDAVG,
@@ -138,7 +139,7 @@ class Until:
         if self.simulated_s is not None:
             parts.append(f"{self.simulated_s:g} s")
         if self.rounds is not None:
-            parts.append(f"{self.rounds} rounds")
+            parts.append(count(self.rounds, "round"))
         return " or ".join(parts)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from fediac.errors import FediacError
 from fediac.experiments.files import lock_folder
 from fediac.experiments.naming import named, setting_names
+from fediac.experiments.output import count
 from fediac.experiments.paper.plan import PlannedRun
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
@@ -122,7 +123,7 @@ def _finish_replacing(folder: Path) -> None:
 
 def _describe(summary: Record) -> str:
     return (
-        f"is done: {summary['stopped']}, {summary['rounds']} rounds, accuracy "
+        f"is done: {summary['stopped']}, {count(summary['rounds'], 'round')}, accuracy "
         f"{100 * summary['accuracy']:.2f} %, {summary['payload_mib']:,.1f} MiB, "
         f"{summary['real_s']:.0f} s"
     )

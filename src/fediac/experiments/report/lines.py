@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from fediac.experiments.output import count
 from fediac.experiments.report.figures import (
     Choice,
     Figure,
@@ -214,7 +215,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
             if "gamma" in each.facts
         ]
         n_above = sum(value >= 1.0 for value in values)
-        above = f"{n_above} of {len(values)} rounds" if n_above else "never"
+        above = f"{n_above} of {count(len(values), 'round')}" if n_above else "never"
         sentences.append(
             f"{runs[line.run].label}: {digits(values[-1])} in round {line.rounds[-1]}, "
             f"between {digits(min(values))} and {digits(max(values))}; "

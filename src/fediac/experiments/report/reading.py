@@ -119,8 +119,8 @@ def read_run(folder: Path) -> Run | None:
         )
     elif summary.get("rounds", len(rounds)) != len(rounds):
         notes.append(
-            f"summary.json tells of {summary['rounds']} rounds and rounds.jsonl holds "
-            f"{len(rounds)}; shown is rounds.jsonl."
+            f"summary.json tells of another number of rounds ({summary['rounds']}) "
+            f"than rounds.jsonl holds ({len(rounds)}); shown is rounds.jsonl."
         )
     return Run(folder, algorithm, rounds, settings, summary, tuple(notes))
 

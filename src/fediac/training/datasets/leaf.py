@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.errors import DatasetError
+from fediac.errors import DatasetError, say_count
 from fediac.training.datasets.checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
@@ -123,8 +123,8 @@ def _read_user(data: dict[str, Any], user: str, count: int, path: Path) -> Examp
     if not n_images == n_labels == count:
         raise refuse(
             path,
-            f"{count} examples of user {user!r}",
-            f"{n_images} images and {n_labels} labels",
+            f"{say_count(count, 'example')} of user {user!r}",
+            f"{say_count(n_images, 'image')} and {say_count(n_labels, 'label')}",
         )
     _check_images(images, user, path)
     if labels.dtype.kind not in "iu" or labels.ndim != 1:

@@ -94,8 +94,8 @@ def test_summary_that_counts_other_rounds_is_noted(tmp_path: Path) -> None:
     run = read_run(folder)
     assert run is not None
     assert run.notes == (
-        "summary.json tells of 4 rounds and rounds.jsonl holds 3; shown is "
-        "rounds.jsonl.",
+        "summary.json tells of another number of rounds (4) than rounds.jsonl holds "
+        "(3); shown is rounds.jsonl.",
     )
 
 

@@ -180,6 +180,10 @@ class TestSimulate:
                 "from 3 clients, got 10",
             ),
             (
+                ["--memory=9000"],
+                "--memory must have slots for a tally, got none",
+            ),
+            (
                 ["--plot=round.txt"],
                 "round.txt: a picture must end in .png, .pdf, .svg",
             ),

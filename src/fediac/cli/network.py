@@ -122,7 +122,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 
     with named_options(
-        *("dim", "chosen", "bits", "threshold", "switch", "rates", "rounds"),
+        *("dim", "chosen", "bits", "threshold", "switch", "rates", "memory", "rounds"),
         n_clients="clients",
         compute_s="compute",
         entries_per_vote="entries-per-vote",

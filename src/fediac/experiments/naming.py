@@ -65,6 +65,7 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "rates": "network.rates",
         "compute_s": "network.compute_s",
         "register_bytes": "network.register_bytes",
+        "memory": "network.register_bytes",
         "votes": "fediac.votes",
         "n_votes": "fediac.votes",
         "threshold": "fediac.threshold",

@@ -14,11 +14,10 @@ import numpy as np
 from fediac.errors import FediacError
 from fediac.sim.answers import Receiver
 from fediac.sim.arrivals import Sender
+from fediac.sim.clock import NEVER_PS, PS_PER_S
 from fediac.sim.draws import Ints
 from fediac.sim.groups import Exchange, Rule, Step
 from fediac.sim.steps import Switch, Uploads
-
-STUCK = "all clients wait for answers that never come"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,27 @@ def exchange_bounded(
     while run.serve_next():
         pass
     return run.finish()
+
+
+def stop_error(step: Step, n_served: int, *, is_late: bool) -> Exception:
+    """Return the error for a step that ends before everything is served.
+
+    How long clients wait for answers is known only when they do, so this cannot be
+    refused before as in `fediac.sim.limits`.
+
+    Args:
+        step: What was sent.
+        n_served: Packets that were served.
+        is_late: The others would arrive when the clock has ended; else never.
+    """
+    if not is_late:
+        return FediacError("all clients wait for answers that never come")
+    n_packets = sum(step.n_packets(client) for client in step.clients)
+    phases = " and ".join(each.phase for each in step.exchanges)
+    return ValueError(
+        f"memory must let a round end within {NEVER_PS // PS_PER_S // 86400} days "
+        f"(the clock's end), got {n_served} of {n_packets} packets of {phases} by then"
+    )
 
 
 @dataclass(slots=True)
@@ -118,7 +138,7 @@ class _Run:
             self._go_on(i)
 
     def serve_next(self) -> bool:
-        """Serve the packet that arrives next; return whether there was one."""
+        """Serve the packet that arrives next; return whether there was one in time."""
         waiting = [
             (client.arrival, i)
             for i, client in enumerate(self._clients)
@@ -127,6 +147,8 @@ class _Run:
         if not waiting:
             return False
         arrival, i = min(waiting)
+        if arrival >= NEVER_PS:
+            return False
         client = self._clients[i]
         number = client.flows[0]
         n_closed = self._serve(i, arrival)
@@ -140,7 +162,8 @@ class _Run:
     def finish(self) -> BoundedUploads:
         """Send down what is left; bring the switch up to date."""
         if any(client.flows for client in self._clients):
-            raise FediacError(STUCK)
+            is_late = any(client.arrival is not None for client in self._clients)
+            raise stop_error(self._step, len(self._log), is_late=is_late)
         self._answer_far(None, 0)
         log = np.array(self._log, np.int64)
         self._switch.monitor.watch(log[:, 3], log[:, 4], log[:, 5])

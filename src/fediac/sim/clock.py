@@ -8,6 +8,10 @@ MAX_PS = 1 << 61
 """Simulated times end here, after 26 days; two of them can still be added."""
 
 
+NEVER_PS = (1 << 62) - 1
+"""No packet arrives from here on, after 53 days; sim.h has the same."""
+
+
 def whole_ps(seconds: float, *, name: str) -> int:
     """Return a time in whole picoseconds, however long.
 

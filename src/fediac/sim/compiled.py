@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.errors import FediacError
 from fediac.native import queueing as c
 from fediac.sim import draws
 from fediac.sim.answers import Receiver
 from fediac.sim.arrivals import Sender
-from fediac.sim.bounded import STUCK, BoundedUploads
+from fediac.sim.bounded import BoundedUploads, stop_error
+from fediac.sim.clock import NEVER_PS
 from fediac.sim.draws import Ints
 from fediac.sim.groups import Exchange, Step
 from fediac.sim.monitor import N_BINS, Monitor
@@ -96,7 +96,8 @@ class _Run:
             self._fill_client(self._clients[i], step.clients[i], sender)
         self._c.clients = self._address(self._clients)
         self._c.exchanges = self._address(self._exchanges)
-        self._c.tree_times = self._keep(np.zeros(2 * self._c.n_leaves, np.int64))
+        self._tree_times = np.zeros(2 * self._c.n_leaves, np.int64)
+        self._c.tree_times = self._keep(self._tree_times)
         self._c.tree_clients = self._keep(np.zeros(2 * self._c.n_leaves, np.int64))
         _fill_server(self._c.server, switch.queue)
         _fill_server(self._c.far_server, switch.far)
@@ -117,7 +118,7 @@ class _Run:
             )
             n_left -= n_served
             if n_served < n_asked:
-                self._grow_ring()
+                self._grow_ring(n_left)
         self._read_switch()
         uploads = self._uploads
         uploads.last_arrival[:] = [client.last_arrival for client in self._clients]
@@ -225,10 +226,11 @@ class _Run:
         pending: Ints = self._ring[places]
         return pending
 
-    def _grow_ring(self) -> None:
+    def _grow_ring(self, n_left: int) -> None:
         pending = self._pending()
         if len(pending) + c.N_BATCH <= self._c.monitor.n_ring:
-            raise FediacError(STUCK)
+            is_late = bool(np.any(self._tree_times > NEVER_PS))
+            raise stop_error(self._step, self._n_packets - n_left, is_late=is_late)
         self._set_ring(pending, 2 * self._c.monitor.n_ring)
 
     def _read_switch(self) -> None:

@@ -15,8 +15,10 @@ from fediac.sim import (
     Bounded,
     Downlink,
     Network,
+    Rates,
     RoundTiming,
     Server,
+    Uplink,
     constant_uplinks,
     deterministic,
     paper_switch,
@@ -26,6 +28,7 @@ from fediac.sim import (
 from fediac.sim import simulate as simulate_module
 from fediac.sim.groups import Step, list_steps
 from tests.planes import PLANES, data_plane
+from tests.support import refuses
 from tests.unit.sim.rounds import block_sum, contents, exchange, ledger, packets
 
 NETWORK = Network(paper_uplinks(4, seed=1), paper_switch("slow"), compute_s=0.25)
@@ -221,6 +224,17 @@ def test_clients_that_wait_forever_are_noticed(monkeypatch: pytest.MonkeyPatch) 
         FediacError, match=r"^all clients wait for answers that never come$"
     ):
         simulate(ledger(block_sum([[0, 5]])), replace(NETWORK, memory=Bounded(1)))
+
+
+def test_waits_that_outlast_the_clock_are_not_taken_for_endless() -> None:
+    # One second in a hundred thousand is not silent, and most packets miss it.
+    bursts = np.zeros(100_000)
+    bursts[0] = 100_000.0
+    slow = Network((Uplink(Rates(bursts)),), paper_switch("fast"), memory=Bounded(1))
+    assert simulate(ledger(packets(200)), slow).round_s > 40 * 86400
+    text = "memory must let a round end within 53 days (the clock's end), got "
+    with refuses(f"{text}264 of 300 packets of sum by then"):
+        simulate(ledger(packets(300)), slow)
 
 
 def test_a_run_may_last_for_years() -> None:

@@ -45,7 +45,11 @@ class RandomK:
         n_picked = count_bits(picked)
         if agreed.peak < MIN_PEAK or not n_picked:
             return unsent(
-                corrected, kept, n_votes=n_picked, bits=self.bits, peak=agreed.peak
+                corrected,
+                State(kept),
+                n_votes=n_picked,
+                bits=self.bits,
+                peak=agreed.peak,
             )
         grid = Grid.of(peak=agreed.peak, bits=self.bits, n_clients=self.n_clients)
         sent = send_chosen(kept, picked, grid, stream.purpose("rounding"), out=kept)

@@ -1,8 +1,13 @@
 """Examples run as their docstrings say."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
+
+import fediac
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -18,6 +23,17 @@ def test_own_compressor_runs_and_voting_beats_chance() -> None:
     assert voted.startswith("fediac")
     assert blind.startswith("random-k")
     assert float(voted.split()[-1]) < 0.8 * float(blind.split()[-1])
+
+
+def test_own_compressor_keeps_states_in_rounds_that_send_nothing() -> None:
+    random_k = runpy.run_path(str(EXAMPLES / "own_compressor.py"))["RandomK"]
+    zeros = [np.zeros(64, dtype=np.float32)] * 2
+    settings = {"compressor": random_k(2, 0.5), "seed": 1}
+    first = fediac.aggregate(zeros, round_number=1, **settings)
+    again = fediac.aggregate(zeros, round_number=2, states=first.states, **settings)
+    assert not again.mean.any()
+    for state in again.states:
+        assert np.array_equal(np.asarray(state.residual), zeros[0])
 
 
 def test_own_model_learns_in_ten_rounds() -> None:

@@ -149,6 +149,14 @@ def test_quick_figures_are_drawn_with_their_numbers(
     assert json.loads((results / f"{product}.json").read_text())
 
 
+def test_table_one_is_a_picture_too(fediac: Command, results: Path) -> None:
+    words = ("--quick", "--entrants", "fediac,switchml", "--out", results)
+    rows = fediac.json("paper", "fig-traffic", *words)["fig-traffic"]
+    assert rows == fediac.json("paper", "table1", *words)["table1"]
+    assert json.loads((results / "fig-traffic.json").read_text()) == rows
+    assert "<svg" in (results / "fig-traffic.svg").read_text()
+
+
 def test_quick_sweeps_mark_the_best(fediac: Command, results: Path) -> None:
     document = fediac.json(
         *("paper", "sweeps", "--quick", "--out", results),

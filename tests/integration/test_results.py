@@ -35,6 +35,14 @@ def test_tables_come_from_the_runs(folder: Path, name: str, switch: str) -> None
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+def test_the_picture_of_table_one_shows_it(folder: Path) -> None:
+    shown = json.loads((folder / "fig-traffic.json").read_text())
+    assert shown == json.loads((folder / "table1.json").read_text())
+    picture = (folder / "fig-traffic.svg").read_text()
+    assert all(f">{row['algorithm']}<" in picture for row in shown)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_the_sweep_comes_from_the_runs(folder: Path) -> None:
     found = sweeps.list_candidates(read_stored(folder))
     assert found

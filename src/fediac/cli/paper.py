@@ -8,7 +8,9 @@ import typer
 from fediac.cli.app import AsJson, app
 from fediac.experiments.shares import parse_number
 
-_PRODUCTS = "table1|table2|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
+_PRODUCTS = (
+    "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
+)
 
 
 @app.command("paper")
@@ -98,6 +100,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     \b
     table1, table2   rounds, payload and simulated time to the target accuracy, with
                      the fast and the slow switch, beside the paper's values
+    fig-traffic      table1 as a picture: payload to the target, a bar for everybody
     fig-accuracy     accuracy over 500 simulated seconds, both switches
     fig-noniid       final accuracy against beta, FediAC and libra
     fig-scale        final accuracy against the threshold, 20 to 50 clients

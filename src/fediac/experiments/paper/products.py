@@ -16,6 +16,7 @@ from fediac.experiments.paper.entrants import FEDAVG, MAIN
 from fediac.experiments.paper.inventory import FILE, list_stored, render_inventory
 from fediac.experiments.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.experiments.paper.published import CLAIMS
+from fediac.experiments.paper.rows import Row
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.steps import check_same, folder_of
 from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
@@ -24,7 +25,11 @@ from fediac.experiments.report.page import Report, render_page
 from fediac.experiments.report.reading import read_runs
 from fediac.experiments.report.target import choose_target
 
-SWITCHES = {Product.TABLE1: "fast", Product.TABLE2: "slow"}
+SWITCHES = {
+    Product.TABLE1: "fast",
+    Product.TABLE2: "slow",
+    Product.FIG_TRAFFIC: "fast",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,25 @@ def _make_table(
     names = {scenario.name for scenario in scope.scenarios(product)}
     asked = [row for row in rows if row.scenario in names]
     _check_some(asked, product, results)
-    files = _write_both(
-        results / product,
-        tables.render_markdown(tables.make_blocks(rows), switch),
-        tables.as_documents(rows),
-    )
+    if product is Product.FIG_TRAFFIC:
+        files = _draw_table(rows, results / f"{product}.svg")
+    else:
+        files = _write_both(
+            results / product,
+            tables.render_markdown(tables.make_blocks(rows), switch),
+            tables.as_documents(rows),
+        )
     shown = tuple(tables.render_block(each) for each in tables.make_blocks(asked))
     return Made(shown, tables.as_documents(asked), files)
+
+
+def _draw_table(rows: Sequence[Row], picture: Path) -> tuple[Path, ...]:
+    from fediac.experiments.paper.figures_style import save_numbers
+    from fediac.experiments.paper.figures_traffic import draw_traffic
+
+    draw_traffic(tables.make_blocks(rows), picture)
+    save_numbers(tables.as_documents(rows), picture)
+    return picture, picture.with_suffix(".json")
 
 
 def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made:

@@ -133,7 +133,10 @@ def say_written(path: Path) -> None:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things: ``1 run``, ``3 runs``."""
+    """Return a number of things for people to read: ``1 run``, ``3,000 runs``.
+
+    Errors have `fediac.errors.say_count`: what they got can be pasted back.
+    """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

@@ -65,7 +65,7 @@ def _draw_block(panel: Axes, block: Block) -> None:
     longest = max(mib for line in lines for mib in line.values("spent_mib"))
     panel.set_xlim(0.0, longest * _ROOM)
     panel.locator_params(axis="x", nbins=5)
-    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.xaxis.set_major_formatter("{x:,g}")
     panel.set_yticks(range(len(lines)), [line.entrant for line in lines])
     panel.invert_yaxis()
     panel.grid(visible=False, axis="y")

@@ -67,6 +67,13 @@ def test_several_seeds_have_their_mean_and_a_line_over_their_range(
     )
 
 
+def test_little_traffic_has_ticks_that_tell_it_apart(tmp_path: Path) -> None:
+    words, _ = draw(tmp_path / "small.svg", make_run(UP, round_mib=0.2))
+    assert {"0.5", "1"} <= set(words)
+    words, _ = draw(tmp_path / "large.svg", make_run(UP, round_mib=4000.0))
+    assert {"0", "10,000", "20,000"} <= set(words)
+
+
 def test_every_scenario_has_a_panel(tmp_path: Path) -> None:
     names = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
     runs = [make_run(UP, scenario=name, entrant="switchml") for name in names]

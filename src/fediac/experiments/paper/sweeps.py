@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Group
 
@@ -23,6 +23,11 @@ from fediac.experiments.paper.rows import (
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.targets import find_target
+
+_Cost: TypeAlias = Callable[[Row], float]
+
+_COSTS: tuple[_Cost, ...] = (lambda row: row.spent_mib, lambda row: row.spent_s)
+"""By which settings are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
 
 
 def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
-    """Return each family's settings with the least traffic, main entrants or not.
+    """Return each family's settings with the least traffic or time, main ones or not.
 
     These are the best of those that got there, and whoever has spent less and may still
     get there. Means are over the seeds that each has.
@@ -70,16 +75,30 @@ def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]
     inside = [run for run in runs if run.scenario == scenario.name]
     leaders = []
     for family, entrants in CANDIDATES.items():
-        able = {
-            each.entrant: (fmean(row.spent_mib for row in each.rows), each.reached)
+        able = [
+            each
             for each in _family(scenario, family, inside)
             if each.rows and not any(row.gave_up for row in each.rows)
+        ]
+        names = {
+            name for costs in (_COSTS, _COSTS[::-1]) for name in _lead(able, costs)
         }
-        least = min((mib for mib, reached in able.values() if reached), default=inf)
-        names = [name for name, (mib, _) in able.items() if mib <= least]
         known = [find_known(each, scenario.settings) for each in entrants]
         leaders += [each for each in known if each.name in names]
     return leaders
+
+
+def _lead(candidates: Sequence[Candidate], costs: Sequence[_Cost]) -> list[str]:
+    """Return who has the least of the first cost, and of the second where that is even.
+
+    With everybody who has less so far, but is not there yet.
+    """
+    spent = {
+        each: [fmean(cost(row) for row in each.rows) for cost in costs]
+        for each in candidates
+    }
+    least = min((own for each, own in spent.items() if each.reached), default=[inf])
+    return [each.entrant for each, own in spent.items() if own <= least]
 
 
 def _family(
@@ -95,8 +114,7 @@ def _family(
     tried = [each for each in candidates if each.rows]
     if len(tried) < 2:  # one alone was not chosen from anything
         return candidates
-    leanest = _find_best(tried, lambda row: row.spent_mib)
-    fastest = _find_best(tried, lambda row: row.spent_s)
+    leanest, fastest = (_find_best(tried, cost) for cost in _COSTS)
     return [
         replace(each, least_traffic=each is leanest, fastest=each is fastest)
         for each in candidates
@@ -115,9 +133,7 @@ def _rows(
     return tuple(rows)
 
 
-def _find_best(
-    candidates: Sequence[Candidate], cost: Callable[[Row], float]
-) -> Candidate | None:
+def _find_best(candidates: Sequence[Candidate], cost: _Cost) -> Candidate | None:
     """Return who has the least cost with the seeds that all have, if it is known.
 
     Nobody is the best while another one has spent less and may still get there.

@@ -83,8 +83,8 @@ def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
 def _list_entrants(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
     """Return the main entrants, each algorithm's followed by what a sweep found.
 
-    A setting that needs less traffic than the scenario's has a row of its own: who
-    looks for the best baseline must find it here.
+    A setting that needs less traffic or time than the scenario's has a row of its own:
+    who looks for the best baseline must find it here.
     """
     swept = [each for each in find_leaders(scenario, runs) if each.name not in _GIVEN]
     return [
@@ -189,9 +189,10 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
         "the best baseline with the settings of its scenario's file, which are the "
         "paper's, but for SwitchML's 8 bits; swept: less than the best of all settings "
-        "that were tried. Each family's cheapest in sweeps.md has a row, and so has "
-        "whoever is cheaper so far and may still get there. Both savings are over the "
-        "seeds that both have, and none while a better one may still get there. "
+        "that were tried. Each family's cheapest and fastest in sweeps.md have rows, "
+        "and so has whoever is better so far and may still get there. Both savings are "
+        "over the seeds that both have, and none while a better one may still get "
+        "there. "
         f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",

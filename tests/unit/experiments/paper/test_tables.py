@@ -115,6 +115,20 @@ def test_the_cheapest_setting_of_a_sweep_has_a_row_of_its_own() -> None:
     ]
 
 
+def test_the_fastest_setting_of_a_sweep_has_a_row_too() -> None:
+    runs = [
+        *compared(),
+        make_run((0.1, *UP), entrant="libra-k0.1", round_mib=60.0),
+        make_run(UP, entrant="libra-k0.5", round_mib=90.0),
+        make_run(UP, entrant="libra-k5", round_mib=300.0),
+    ]
+    block = make_blocks(list_rows(runs, "fast"))[0]
+    assert [line.entrant for line in block.lines if "libra" in line.entrant] == [
+        "libra-k0.1",
+        "libra-k0.5",
+    ]
+
+
 def test_savings_are_against_the_scenarios_settings_and_against_the_swept() -> None:
     block = make_blocks(list_rows(swept(), "fast"))[0]
     found = {line.entrant: (line.saving, line.swept) for line in block.lines}

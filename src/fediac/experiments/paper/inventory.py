@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from fediac.experiments.output import count
@@ -15,7 +16,7 @@ _CLOCKS = ("train_s", "compress_s", "simulate_s", "evaluate_s")
 
 _COLUMNS = (
     *("scenario", "entrant", "seed", "rounds", "accuracy", "best", "payload MiB"),
-    *("real s", "machine", "commit"),
+    *("real s", "train s", "compress s", "machine", "commit"),
 )
 
 
@@ -37,6 +38,8 @@ def _row(run: StoredRun, results: Path) -> dict[str, Any]:
         "best": max(record["accuracy"] for record in run.records),
         "payload MiB": run.last["payload_mib"],
         "real s": sum(record[name] for record in run.records for name in _CLOCKS),
+        "train s": median(record["train_s"] for record in run.records),
+        "compress s": median(record["compress_s"] for record in run.records),
         "machine": _all(versions, "machine"),
         "commit": _all(versions, "commit"),
     }
@@ -57,8 +60,9 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
         "",
         f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {total:,.0f} s of "
         "training, "
-        "compression, simulated clock and tests. Each run's folder has its settings "
-        "(config.toml) and a line a round (rounds.jsonl).",
+        "compression, simulated clock and tests. Train and compress: of all clients in "
+        "a round, the median. Each run's folder has its settings (config.toml) and a "
+        "line a round (rounds.jsonl).",
         "",
         f"| {' | '.join(_COLUMNS)} |",
         f"| {' | '.join('---' for _ in _COLUMNS)} |",
@@ -72,6 +76,8 @@ def _render(row: dict[str, Any]) -> str:
         "best": f"{100 * row['best']:.2f} %",
         "payload MiB": f"{row['payload MiB']:,.1f}",
         "real s": f"{row['real s']:,.0f}",
+        "train s": f"{row['train s']:.2f}",
+        "compress s": f"{row['compress s']:.3f}",
         "commit": _short(row["commit"]),
     }
     return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"

@@ -1,4 +1,5 @@
 from pathlib import Path
+from statistics import median
 
 import tomli_w
 
@@ -23,6 +24,8 @@ def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
         clocks = ("train_s", "compress_s", "simulate_s", "evaluate_s")
         spent = sum(each[name] for each in run.records for name in clocks)
         assert row["real s"] == spent > 0
+        assert row["train s"] == median(each["train_s"] for each in run.records)
+        assert row["compress s"] == median(each["compress_s"] for each in run.records)
         assert row["best"] == max(each["accuracy"] for each in run.records)
     assert (rows[0]["machine"], rows[1]["machine"]) == ("", "Abacus")
     text = render_inventory(rows)

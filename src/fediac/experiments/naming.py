@@ -12,8 +12,11 @@ from fediac.errors import ConfigError, FediacError
 from fediac.experiments.settings import RunSettings
 
 # What a message is about comes first; limits name arguments in brackets; and a word
-# with an underscore is never prose, though it may be a setting's name already.
-_NAMES = re.compile(r"^(\w+)\b|(?<=\()(\w+)(?=\))|(?<!\.)\b([a-z]+_\w+)\b")
+# with an underscore is never prose, though it may be a setting's name already, or what
+# the user gave: part of a path, or in quotes.
+_NAMES = re.compile(
+    r"^(\w+)\b(?![./\\])|(?<=\()(\w+)(?=\))|(?<![\w./\\'\"])([a-z]+_\w+)\b(?!\.\w|[/\\])"
+)
 
 
 def rename(message: str, names: Mapping[str, str]) -> str:

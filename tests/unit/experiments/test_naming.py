@@ -37,6 +37,19 @@ def test_arguments_are_renamed_where_they_are_no_prose(
     assert rename(message, NAMES) == renamed
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "threshold.toml: unknown key 'n_votes'",
+        "runs/n_votes/config.toml: not TOML",
+        "unknown dataset 'per_client.npz'",
+        "no per_client.npz in /data",
+    ],
+)
+def test_what_the_user_gave_is_left_as_it_is(message: str) -> None:
+    assert rename(message, NAMES) == message
+
+
 def test_errors_inside_are_renamed() -> None:
     with (
         refuses("--votes must be at least 1, got 0", ConfigError),

@@ -77,8 +77,8 @@ class FediAC:
             asks for the smallest width above the paper's bound; ``"tuned"``: for the
             one with the fewest predicted bytes per progress, which is wider. The widest
             wish wins and stays. ``"adaptive"`` begins at the bound, and a client asks
-            for a bit more whenever a round left it with as much as it had; clients with
-            far smaller updates than the others ask for much.
+            for a bit more whenever it sent levels and was left with as much as it had;
+            clients with far smaller updates than the others ask for much.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
@@ -102,11 +102,11 @@ class FediAC:
                 f"threshold must be in 1..{self.n_clients} (n_clients), "
                 f"got {self.threshold}"
             )
-        if self.law not in LAWS:
+        if not isinstance(self.law, str) or self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
         if isinstance(self.bits, int) and not isinstance(self.bits, bool):
             check_lanes(bits=self.bits, n_clients=self.n_clients)
-        elif self.bits not in BITS_RULES:
+        elif not isinstance(self.bits, str) or self.bits not in BITS_RULES:
             rules = ", ".join(repr(rule) for rule in BITS_RULES)
             raise ValueError(f"bits must be a number or {rules}, got {self.bits!r}")
         check_length("entries_per_vote", self.entries_per_vote)

@@ -66,11 +66,15 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
             "counts must be a vector, NumPy's or PyTorch's, "
             f"got {type(counts).__name__}"
         )
+    if len(counts.shape) != 1:
+        raise ValueError(f"counts must be a vector, got shape {tuple(counts.shape)}")
     n_entries = counts.shape[0]
     if not 1 <= n_hot <= n_entries:
         raise ValueError(f"n_hot must be in 1..{n_entries} (dim), got {n_hot}")
     xp = array_namespace(counts)
     as_floats = xp.astype(counts, xp.float64)
+    if not bool(xp.all(as_floats >= 0.0)):
+        raise ValueError("counts must be at least 0, got a negative one or NaN")
     return indices_of_largest(as_floats, n_hot)
 
 
@@ -84,6 +88,7 @@ def _check_hot(hot: Indices) -> None:
             f"got {dtype} of shape {shape}"
         )
     xp = array_namespace(hot)
+    hot = xp.astype(hot, xp.int64)  # PyTorch cannot compare its unsigned ones
     if hot.shape[0] and (int(hot[0]) < 0 or bool(xp.any(hot[1:] <= hot[:-1]))):
         raise ValueError(
             "hot must be entry numbers from 0 on, ascending, got "

@@ -100,6 +100,7 @@ class Switch:
 
     def indexed_capacity(self, n_clients: int) -> int:
         """Return how many addresses an indexed sum of ``n_clients`` may have."""
+        n_clients = as_whole("n_clients", n_clients)
         layout = Layout(n_clients, self.payload_bytes, self.register_bytes)
         return layout.indexed_capacity
 
@@ -188,6 +189,11 @@ class Switch:
             packets: One row of bytes a packet.
             lengths: How many bytes of each row are the packet.
         """
+        if packets.ndim != 2 or lengths.shape != packets.shape[:1]:
+            raise ValueError(
+                "packets must be rows of bytes with a length each, got shapes "
+                f"{packets.shape} and {lengths.shape}"
+            )
         kernels = native.host_kernels_for(self._registers)
         if kernels is not None:
             return Answers(

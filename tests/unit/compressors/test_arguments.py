@@ -73,7 +73,7 @@ def test_a_residual_is_kept_or_not(make: Make) -> None:
         make(**GOOD[make], residual="no")
 
 
-@pytest.mark.parametrize("bits", [True, 2.5, None, "wide"])
+@pytest.mark.parametrize("bits", [True, 2.5, None, "wide", np.array([8, 9])])
 def test_the_width_is_a_number_or_a_rule(bits: Any) -> None:
     with refuses(
         f"bits must be a number or 'tuned', 'bound', 'adaptive', got {bits!r}"

@@ -130,6 +130,20 @@ def test_hot_entries_are_those_counted_most(make: Make) -> None:
     assert to_numpy(choose_hot(counts, 6)).tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        (np.ones((2, 3)), "counts must be a vector, got shape (2, 3)"),
+        (np.array(3), "counts must be a vector, got shape ()"),
+        (np.array([-9, 1, 2]), "counts must be at least 0, got a negative one or NaN"),
+        (np.array([np.nan, 1]), "counts must be at least 0, got a negative one or NaN"),
+    ],
+)
+def test_counts_are_counts(counts: Any, text: str) -> None:
+    with refuses(text):
+        choose_hot(counts, 1)
+
+
 @pytest.mark.parametrize("n_hot", [0, 7])
 def test_number_of_hot_entries_must_fit(n_hot: int) -> None:
     with refuses(f"n_hot must be in 1..6 (dim), got {n_hot}"):

@@ -29,9 +29,23 @@ def test_no_packets_give_no_answers(switch: Switch) -> None:
     assert switch.counters.packets_in == 0
 
 
-def test_packets_and_lengths_must_be_as_many(switch: Switch) -> None:
-    with pytest.raises(ValueError, match=r"argument|lengths must have 2 entries"):
-        switch.process(np.zeros((2, 48), np.uint8), np.zeros(1, np.int32))
+@pytest.mark.parametrize(
+    ("packets", "lengths"), [((2, 48), (1,)), ((48,), (1,)), ((2, 48), (2, 0))]
+)
+def test_packets_are_rows_with_a_length_each(
+    switch: Switch, packets: tuple[int, ...], lengths: tuple[int, ...]
+) -> None:
+    with refuses(
+        "packets must be rows of bytes with a length each, got shapes "
+        f"{packets} and {lengths}"
+    ):
+        switch.process(np.zeros(packets, np.uint8), np.zeros(lengths, np.int32))
+
+
+def test_a_capacity_is_for_a_whole_number_of_clients(switch: Switch) -> None:
+    number: Any = 2.5
+    with refuses("n_clients must be a whole number, got 2.5", TypeError):
+        switch.indexed_capacity(number)
 
 
 def test_a_batch_is_taken_in_order(switch: Switch, job: Job) -> None:

@@ -94,7 +94,7 @@ class Compressor(Protocol):
 
 
 def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:
-    """Yield exchanges that travel together; return their answers.
+    """Yield exchanges that travel together, each of another kind; return their answers.
 
     One exchange gives its answer, several give a tuple. The type of an answer follows
     from the exchange's, so callers annotate what they get.

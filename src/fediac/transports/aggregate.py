@@ -99,7 +99,9 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         UpdateError: An update is not finite or does not fit the others. Nothing has
             been changed then.
     """
-    check_arguments(updates, compressor, switch, seed=seed, round_number=round_number)
+    check_arguments(
+        updates, compressor, switch, seed=seed, round_number=round_number, phase=phase
+    )
     for name, given in (("states", states), ("out", out)):
         if given is not None:
             check_states(name, given)

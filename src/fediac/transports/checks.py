@@ -25,6 +25,7 @@ def check_arguments(
     *,
     seed: object,
     round_number: object,
+    phase: object,
 ) -> None:
     """Refuse arguments of the wrong kind by their names, not from deep inside."""
     if not _is_list(updates):
@@ -41,8 +42,11 @@ def check_arguments(
         )
     if switch is not None and not isinstance(switch, Switch):
         raise TypeError(f"switch must be a Switch, got {type(switch).__name__}")
+    check_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
     check_whole("seed", seed)
     check_whole("round_number", round_number)
+    if not isinstance(phase, str):
+        raise TypeError(f"phase must be a word, got {type(phase).__name__}")
 
 
 def check_states(name: str, states: object) -> None:
@@ -120,24 +124,33 @@ def check_round(
     return present
 
 
-def _check_update(client: int, update: Array, like: Array) -> None:
-    if not (is_numpy_array(update) or is_torch_array(update)):
+def _check_array(client: int, name: str, array: Array) -> None:
+    """Refuse what is no array, or of a sort that a round cannot work with."""
+    if not (is_numpy_array(array) or is_torch_array(array)):
         raise UpdateError(
-            f"client {client}: update must be a NumPy array or a PyTorch tensor, "
-            f"got {type(update).__name__}"
+            f"client {client}: {name} must be a NumPy array or a PyTorch tensor, "
+            f"got {type(array).__name__}"
         )
+    if getattr(array, "requires_grad", False):
+        raise UpdateError(
+            f"client {client}: {name} must not require a gradient, pass {name}.detach()"
+        )
+    if isinstance(array, np.ma.MaskedArray):
+        raise UpdateError(
+            f"client {client}: {name} must not be masked, pass {name}.filled(0)"
+        )
+    if is_torch_array(array) and str(array.layout) != "torch.strided":
+        raise UpdateError(
+            f"client {client}: {name} must be dense, pass {name}.to_dense()"
+        )
+
+
+def _check_update(client: int, update: Array, like: Array) -> None:
+    _check_array(client, "update", update)
     if _dtype_name(update) not in ("float32", "float64"):
         raise UpdateError(
             f"client {client}: update must be float32 or float64, "
             f"got {_dtype_name(update)}"
-        )
-    if getattr(update, "requires_grad", False):
-        raise UpdateError(
-            f"client {client}: update must not require a gradient, pass update.detach()"
-        )
-    if isinstance(update, np.ma.MaskedArray):
-        raise UpdateError(
-            f"client {client}: update must not be masked, pass update.filled(0)"
         )
     if update.ndim != 1 or not update.shape[0]:
         raise UpdateError(
@@ -160,11 +173,7 @@ def _check_update(client: int, update: Array, like: Array) -> None:
 def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> None:
     if kept is None:
         return
-    if not (is_numpy_array(kept) or is_torch_array(kept)):
-        raise UpdateError(
-            f"client {client}: {name} must be a NumPy array or a PyTorch tensor, "
-            f"got {type(kept).__name__}"
-        )
+    _check_array(client, name, kept)
     if _describe(kept) != _describe(update):
         raise UpdateError(
             f"client {client}: {name} is {_describe(kept)} but update is "
@@ -183,16 +192,39 @@ def _check_buffers(
     buffers: Mapping[int, Array | None],
 ) -> None:
     for client, buffer in buffers.items():
-        if is_numpy_array(buffer) and not buffer.flags.writeable:
-            raise UpdateError(
-                f"client {client}: out must be writable, got a read-only array"
-            )
+        if buffer is not None:
+            _check_writable(client, buffer)
     written = Written.of(buffers)
     for client, update in present.items():
         written.check(client, "update", update, may_be_own=False)
         residual = states[client].residual
         if residual is not None:
             written.check(client, "residual", residual, may_be_own=True)
+    for client, state in enumerate(states):
+        # Who is absent keeps theirs for a later round.
+        residual = None if client in present else state.residual
+        if is_numpy_array(residual) or is_torch_array(residual):
+            written.check(client, "residual", residual, may_be_own=False)
+
+
+def _check_writable(client: int, buffer: Array) -> None:
+    if is_numpy_array(buffer):
+        if not buffer.flags.writeable:
+            raise UpdateError(
+                f"client {client}: out must be writable, got a read-only array"
+            )
+        return
+    if buffer.is_inference():
+        # Clients run in threads of their own, which are not in that mode.
+        raise UpdateError(
+            f"client {client}: out must be made outside torch.inference_mode(), "
+            "pass out.clone() of there"
+        )
+    if buffer.stride(0) == 0 and len(buffer) > 1:
+        raise UpdateError(
+            f"client {client}: out must have memory for each entry, got an expanded "
+            "tensor"
+        )
 
 
 def _dtype_name(array: Array) -> str:
@@ -200,7 +232,8 @@ def _dtype_name(array: Array) -> str:
 
 
 def _describe(array: Array) -> str:
-    return f"{type(array).__name__} of {_dtype_name(array)} on {device(array)}"
+    kind = "NumPy array" if is_numpy_array(array) else "PyTorch tensor"
+    return f"{kind} of {_dtype_name(array)} on {device(array)}"
 
 
 def check_finite(

@@ -114,6 +114,12 @@ def _check_lockstep(
         )
     first, *others = asked
     kinds = [type(each).__name__ for each in asked[first]]
+    if len(set(kinds)) < len(kinds):
+        # Bills and simulated packets tell them apart by their kind.
+        raise LocalProtocolError(
+            "exchanges that travel together must be of different kinds, got "
+            f"{', '.join(kinds)}: ask one after the other"
+        )
     for client in others:
         found = [type(each).__name__ for each in asked[client]]
         if found != kinds:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from fediac.core.exchange import (
     Answer,
@@ -292,8 +292,11 @@ def _as_int32(values: Array) -> npt.NDArray[np.int32]:
 
 
 def _as_kind(values: npt.NDArray[Any], like: Array) -> Array:
-    """Return ``values`` as the kind of array that ``like`` is, without a copy."""
-    return array_namespace(like).asarray(values)
+    """Return ``values`` as the kind of array that ``like`` is, without a copy.
+
+    Where it is, too: PyTorch may have been told to make tensors elsewhere.
+    """
+    return array_namespace(like).asarray(values, device=device(like))
 
 
 def _float_bits(peak: float) -> int:

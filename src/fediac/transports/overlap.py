@@ -54,7 +54,7 @@ class Written:
             client: Whose array it is.
             name: What it is.
             array: What is read.
-            may_be_own: The client itself may write there.
+            may_be_own: The client itself may write there, entry for entry.
         """
         start, stop = _span(array)
         place = bisect_left(self.spans, (stop,))
@@ -62,7 +62,7 @@ class Written:
         while place and self.spans[place - 1][1] > start:
             place -= 1
             owner = self.spans[place][2]
-            if not (may_be_own and owner == client):
+            if not (may_be_own and self.spans[place] == (start, stop, client)):
                 raise UpdateError(
                     f"client {owner}: out must be an array of its own, got memory of "
                     f"client {client}'s {name}"

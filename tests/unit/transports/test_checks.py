@@ -1,9 +1,12 @@
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from fediac import FediAC, SwitchML, TopK, aggregate
 from fediac.compressors import State
@@ -69,17 +72,21 @@ BAD_UPDATES: dict[str, tuple[list[Any], str]] = {
     ),
     "other dtype": (
         with_update(1, np.ones(DIM)),
-        "client 1: update is ndarray of float64 on cpu but the first is "
-        "ndarray of float32 on cpu",
+        "client 1: update is NumPy array of float64 on cpu but the first is "
+        "NumPy array of float32 on cpu",
     ),
     "other kind": (
         with_update(1, torch.ones(DIM)),
-        "client 1: update is Tensor of float32 on cpu but the first is "
-        "ndarray of float32 on cpu",
+        "client 1: update is PyTorch tensor of float32 on cpu but the first is "
+        "NumPy array of float32 on cpu",
     ),
     "gradient": (
         with_update(0, torch.ones(DIM, requires_grad=True)),
         "client 0: update must not require a gradient, pass update.detach()",
+    ),
+    "sparse": (
+        with_update(0, torch.ones(DIM).to_sparse()),
+        "client 0: update must be dense, pass update.to_dense()",
     ),
 }
 
@@ -112,11 +119,13 @@ def test_bad_update_is_named_and_nothing_is_changed(name: str, in_place: str) ->
         ),
         (
             lambda: np.ones(6),
-            "is ndarray of float64 on cpu but update is ndarray of float32 on cpu",
+            "is NumPy array of float64 on cpu but update is NumPy array of float32 on "
+            "cpu",
         ),
         (
             lambda: torch.ones(6),
-            "is Tensor of float32 on cpu but update is ndarray of float32 on cpu",
+            "is PyTorch tensor of float32 on cpu but update is NumPy array of float32 "
+            "on cpu",
         ),
     ],
 )
@@ -178,6 +187,80 @@ def test_nothing_is_written_over_what_is_still_to_be_read(kind: Any) -> None:
     halves = kind(np.zeros(N_CLIENTS * DIM, dtype=np.float32))
     apart = [State(halves[i * DIM : (i + 1) * DIM]) for i in range(N_CLIENTS)]
     run(updates, states=apart, out=apart)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_nothing_is_written_over_what_an_absent_client_keeps(kind: Any) -> None:
+    updates = [kind(each) for each in good_updates()[:2]]
+    shared = State(kind(np.zeros(DIM, dtype=np.float32)))
+    text = "client 0: out must be an array of its own, got memory of client 1's "
+    with refuses(f"{text}residual", UpdateError):
+        run([updates[0], None], states=[shared, shared], out=[shared, shared])
+    assert bytes_of(shared.residual) == bytes(4 * DIM)
+    apart = [shared, State(kind(np.ones(DIM, dtype=np.float32)))]
+    run([updates[0], None], states=apart, out=apart)
+
+
+def test_a_residual_and_its_out_are_the_same_memory_or_apart() -> None:
+    memory = np.zeros(DIM + 1, dtype=np.float32)
+    updates = good_updates()[:1]
+    text = "client 0: out must be an array of its own, got memory of client 0's "
+    with refuses(f"{text}residual", UpdateError):
+        run(updates, states=[State(memory[:-1])], out=[State(memory[1:])])
+    run(updates, states=[State(memory[:-1])], out=[State(memory[:-1])])
+
+
+def made_in_inference_mode() -> torch.Tensor:
+    with torch.inference_mode():
+        return torch.zeros(DIM)
+
+
+@pytest.mark.parametrize(
+    ("kept", "name", "text"),
+    [
+        (
+            torch.zeros(DIM, requires_grad=True),
+            "residual",
+            "must not require a gradient, pass residual.detach()",
+        ),
+        (
+            made_in_inference_mode(),
+            "out",
+            "must be made outside torch.inference_mode(), pass out.clone() of there",
+        ),
+        (
+            torch.zeros(1).expand(DIM),
+            "out",
+            "must have memory for each entry, got an expanded tensor",
+        ),
+    ],
+)
+def test_tensors_that_cannot_be_kept_are_refused(
+    kept: torch.Tensor, name: str, text: str
+) -> None:
+    states = [State(kept)]
+    with refuses(f"client 0: {name} {text}", UpdateError):
+        run([torch.ones(DIM)], states=states, out=states)
+    assert not kept.any()
+
+
+def test_parameters_are_tensors_and_maps_of_a_file_are_arrays(tmp_path: Path) -> None:
+    values = np.arange(1, DIM + 1, dtype=np.float32)
+    frozen: Any = [nn.Parameter(torch.from_numpy(values), requires_grad=False)]
+    first = run(frozen)
+    second = run(frozen, states=first.states)
+    np.save(tmp_path / "update.npy", values)
+    mapped = [np.load(tmp_path / "update.npy", mmap_mode="r")]
+    again = run([values], states=run(mapped).states)
+    assert bytes_of(again.mean) == bytes_of(second.mean)
+
+
+def test_tensors_stay_where_they_are_whatever_the_default_device() -> None:
+    updates = [torch.from_numpy(each) for each in good_updates()]
+    expected = run(updates).mean
+    with torch.device("meta"):
+        found = run(updates).mean
+    assert bytes_of(found) == bytes_of(expected)
 
 
 @pytest.mark.parametrize("bits", [0, 33, 300])
@@ -266,8 +349,8 @@ def test_more_clients_than_a_bitmap_holds_are_refused() -> None:
 
 def test_tensors_must_be_on_one_device() -> None:
     updates = [torch.ones(DIM), torch.ones(DIM, device="meta")]
-    text = "client 1: update is Tensor of float32 on meta but the first is "
-    with refuses(f"{text}Tensor of float32 on cpu", UpdateError):
+    text = "client 1: update is PyTorch tensor of float32 on meta but the first is "
+    with refuses(f"{text}PyTorch tensor of float32 on cpu", UpdateError):
         run(updates)
 
 
@@ -294,7 +377,12 @@ def test_tensors_must_be_on_one_device() -> None:
             {"compressor": "fediac"},
             "compressor must be one like FediAC(...), with run_round, got str",
         ),
+        (
+            {"compressor": SimpleNamespace(run_round=print)},
+            "n_clients of the compressor must be a whole number, got None",
+        ),
         ({"switch": "fast"}, "switch must be a Switch, got str"),
+        ({"phase": ["votes"]}, "phase must be a word, got list"),
         ({"seed": "1"}, "seed must be a whole number, got '1'"),
         ({"seed": None}, "seed must be a whole number, got None"),
         ({"round_number": 1.0}, "round_number must be a whole number, got 1.0"),

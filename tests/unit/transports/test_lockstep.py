@@ -44,7 +44,8 @@ def spoiled() -> Round:
 
 @pytest.mark.parametrize("n_threads", [0, 3])
 def test_exchange_waits_until_every_client_has_asked_it(n_threads: int) -> None:
-    clients = {i: client((Max(1.0),), (Max(2.0), Max(3.0))) for i in (4, 0, 9)}
+    together = (Max(2.0), Sum(np.zeros(1, dtype=np.uint8), 1, 8, 7))
+    clients = {i: client((Max(1.0),), together) for i in (4, 0, 9)}
     recorder = Recorder()
     pool = ThreadPoolExecutor(n_threads) if n_threads else None
     outcomes, ledger = run_lockstep(clients, recorder, round_number=6, pool=pool)
@@ -88,6 +89,16 @@ def test_clients_that_ask_other_sizes_are_refused(
     with refuses(
         f"client 1 asks {text}: all clients must ask the same", LocalProtocolError
     ):
+        run_lockstep(clients, Recorder(), round_number=1)
+
+
+def test_exchanges_that_travel_together_are_of_different_kinds() -> None:
+    clients = {0: client((Max(1.0), Max(2.0)))}
+    text = (
+        "exchanges that travel together must be of different kinds, got Max, Max: "
+        "ask one after the other"
+    )
+    with refuses(text, LocalProtocolError):
         run_lockstep(clients, Recorder(), round_number=1)
 
 

@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -82,6 +83,18 @@ def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:
     assert result.code == 2
     (line,) = result.err.splitlines()
     assert line.startswith("error: some number given is beyond what can be computed (")
+
+
+def test_a_terminal_without_some_character_shows_the_rest() -> None:
+    run = Path(__file__).parents[2] / "results" / "runs" / "cifar10-iid" / "fedavg"
+    done = subprocess.run(
+        [sys.executable, "-m", "fediac", "report", run / "seed1", "--format=md", "-o-"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"20 clients ? 11,173,962 parameters" in done.stdout
 
 
 def test_files_that_are_nested_too_deeply_are_one_line(

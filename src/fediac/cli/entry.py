@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 
 import typer
 
@@ -25,6 +26,7 @@ _HINT = re.compile(r"\.? (?:\(Possible options: (.+)\)|Did you mean (.+)\?)$")
 def run_app(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a user did wrong is one line and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _show_what_can_be_shown()
     _summarize_whole(app)
     try:
         code = app(words, prog_name="fediac", standalone_mode=False)
@@ -44,6 +46,16 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
     except (FediacError, ValueError) as error:
         _fail(str(error) or type(error).__name__)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_what_can_be_shown() -> None:
+    """Let a terminal without some character show another one, and not end in an error.
+
+    Results of hours would be lost to one dash otherwise.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def describe_usage(error: Exception) -> str:

@@ -47,9 +47,9 @@ def level_limit(*, bits: int, n_clients: int) -> int:
 
 def check_lanes(*, bits: int, n_clients: int) -> None:
     """Raise unless a lane of ``bits`` bits can hold the levels of all clients."""
-    level_limit(bits=bits, n_clients=n_clients)
     if bits > MAX_LANE_BITS:
         raise ValueError(f"bits must be at most {MAX_LANE_BITS} (a lane), got {bits}")
+    level_limit(bits=bits, n_clients=n_clients)
 
 
 @dataclass(frozen=True, slots=True)

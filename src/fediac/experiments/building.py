@@ -34,6 +34,7 @@ from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
+from fediac.transports.packets import require_block
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
@@ -84,7 +85,10 @@ def build_experiment(settings: RunSettings) -> Experiment:
     engine = _make_engine(settings, dataset, partition)
     choices = Choices()
     choose = _make_chooser(settings, engine.model.dim, n_participants, choices)
-    choose(1)  # what does not fit is found now, not after a round of training
+    # What does not fit is found now, not after a round of training.
+    switch, first = Switch(settings.network.register_bytes), choose(1)
+    if isinstance(first, OmniReduce):
+        require_block(switch.payload_bytes, first.block)
     federation = Federation(
         engine=engine,
         model=engine.model,
@@ -93,7 +97,7 @@ def build_experiment(settings: RunSettings) -> Experiment:
         n_participants=n_participants,
         rate=local.rate,
         seed=settings.seed,
-        switch=Switch(settings.network.register_bytes),
+        switch=switch,
         averages_statistics=settings.train.statistics == "average",
     )
     return Experiment(settings, dataset, partition, engine, federation, choices)

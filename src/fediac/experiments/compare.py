@@ -1,6 +1,5 @@
 """The same settings with several algorithms, a folder each, and what came out."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from fediac.errors import ConfigError, UpdateError
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
 from fediac.experiments.records import ROUNDS, SUMMARY, Record, write_summary
+from fediac.experiments.report.rounds import parse_object
 from fediac.experiments.run import Watcher, check_folder, run_experiment
 from fediac.experiments.settings import RunSettings
 
@@ -86,7 +86,7 @@ def _all_summaries(folder: Path, new: Mapping[str, Record]) -> list[Record]:
     for name in CATALOG:
         path = folder / name / SUMMARY
         if path.exists():
-            before[name] = json.loads(path.read_text(encoding="utf-8"))
+            before[name] = parse_object(path.read_text(encoding="utf-8"), str(path))
     return list((before | dict(new)).values())
 
 

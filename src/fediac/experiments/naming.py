@@ -13,9 +13,9 @@ from fediac.experiments.settings import RunSettings
 
 # What a message is about comes first; limits name arguments in brackets; and a word
 # with an underscore is never prose, though it may be a setting's name already, or what
-# the user gave: part of a path, or in quotes.
+# the user gave: part of a path, in quotes, or a folder with a colon behind it.
 _NAMES = re.compile(
-    r"^(\w+)\b(?![./\\])|(?<=\()(\w+)(?=\))|(?<![\w./\\'\"])([a-z]+_\w+)\b(?!\.\w|[/\\])"
+    r"^(\w+)\b(?![./\\:])|(?<=\()(\w+)(?=\))|(?<![\w./\\'\"])([a-z]+_\w+)\b(?!\.\w|[/\\])"
 )
 
 

@@ -174,7 +174,7 @@ def _load_trace(text: str) -> Rates:
     try:
         return load_trace(Path(text))
     except TraceError as error:
-        raise TraceError(f"rates: {error}") from error
+        raise TraceError(f"rates must be a trace of packets, got {error}") from error
 
 
 def _bounded(register_bytes: int, n_clients: int, threshold: int) -> Bounded:

@@ -178,7 +178,8 @@ def stop_reason(stop: StopSettings, record: Record) -> str:
         (
             stop.n_rounds,
             record["round"],
-            lambda goal: f"{count(int(goal), 'round')} done",
+            # A longer run may be asked to stop where it has long been.
+            lambda _: f"{count(record['round'], 'round')} done",
         ),
         (
             stop.simulated_s,

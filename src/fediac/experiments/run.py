@@ -207,7 +207,7 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
             f"{folder}: holds other runs in folders of their own, such as "
             f"{below.parent.name}; give another --out"
         )
-    if (folder / ROUNDS).exists() or config.exists():
+    if _holds_run(folder):
         if not resumes:
             raise ConfigError(
                 f"{folder}: holds a run already; add --resume to go on with it, or "
@@ -221,6 +221,17 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
             )
 
 
+def _holds_run(folder: Path) -> bool:
+    """Return whether a run was begun here; one that failed in its first round was not.
+
+    A config.toml alone may be somebody's own.
+    """
+    rounds = folder / ROUNDS
+    if rounds.exists() and not (folder / CHECKPOINT).exists():
+        return rounds.stat().st_size > 0
+    return rounds.exists() or (folder / CONFIG).exists()
+
+
 def _write_config(settings: RunSettings, folder: Path) -> None:
     """Put the settings into the folder, all or nothing."""
     import tomli_w  # needed to write settings, not to read or compare them
@@ -228,7 +239,8 @@ def _write_config(settings: RunSettings, folder: Path) -> None:
     document = _resolved(settings)
     own = describe_versions(document["train"]["device"])
     config = folder / CONFIG
-    before = tomllib.loads(config.read_text("utf-8")) if config.exists() else {}
+    is_old = config.exists() and _holds_run(folder)
+    before = tomllib.loads(config.read_text("utf-8")) if is_old else {}
     document["versions"] = add_earlier(own, before.get("versions", {}))
     write_whole(config, tomli_w.dumps(document))
 

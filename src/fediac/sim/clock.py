@@ -20,7 +20,8 @@ def whole_ps(seconds: float, *, name: str) -> int:
     """
     if not 0.0 <= seconds < math.inf:
         raise ValueError(f"{name} must be finite and at least 0, got {seconds}")
-    return round(seconds * PS_PER_S)
+    ps = seconds * PS_PER_S
+    return round(ps) if ps < math.inf else int(seconds) * PS_PER_S
 
 
 def to_ps(seconds: float, *, name: str) -> int:

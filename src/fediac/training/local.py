@@ -12,6 +12,8 @@ from torch import Tensor
 from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset, Examples
 
+_MAX_LR = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
@@ -39,6 +41,10 @@ class LocalSettings:
             raise ValueError(f"steps must be at least 1, got {self.steps}")
         if not 0.0 < self.lr < math.inf:
             raise ValueError(f"lr must be finite and above 0, got {self.lr}")
+        if self.lr > _MAX_LR:
+            raise ValueError(
+                f"lr must be at most {_MAX_LR:.3g} (float32), got {self.lr}"
+            )
         if not 0.0 <= self.lr_decay < math.inf:
             raise ValueError(
                 f"lr_decay must be finite and at least 0, got {self.lr_decay}"

@@ -160,6 +160,12 @@ def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
         build_experiment(beyond)
 
 
+def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> None:
+    text = "block must be at most 360 entries (payload_bytes=1440), got 361"
+    with refuses(text):
+        build(algorithm="omnireduce", omnireduce={"block": 361})
+
+
 def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
     build: Any,
 ) -> None:

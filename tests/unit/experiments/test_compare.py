@@ -1,12 +1,13 @@
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from fediac.errors import ConfigError, UpdateError
+from fediac.errors import ConfigError, RunError, UpdateError
 from fediac.experiments.compare import compare_algorithms, make_table
 from fediac.experiments.run import Unwatched, run_experiment
 from fediac.experiments.settings import RunSettings
@@ -64,6 +65,15 @@ def test_nothing_runs_if_a_name_is_unknown_or_missing(tmp_path: Path) -> None:
     ):
         compare(folder, [])
     assert not folder.exists()
+
+
+def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["topk"], stop={"rounds": 1})
+    damaged = folder / "topk" / "summary.json"
+    damaged.write_text("{")
+    with pytest.raises(RunError, match=re.escape(str(damaged))):
+        compare(folder, ["fedavg"], stop={"rounds": 1})
 
 
 def test_nothing_runs_if_one_folder_holds_a_run(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_arguments_are_renamed_where_they_are_no_prose(
         "runs/n_votes/config.toml: not TOML",
         "unknown dataset 'per_client.npz'",
         "no per_client.npz in /data",
+        "threshold: holds a run already",
     ],
 )
 def test_what_the_user_gave_is_left_as_it_is(message: str) -> None:

@@ -197,6 +197,34 @@ def test_a_watcher_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
     assert spy.rounds == [4]
 
 
+def test_a_run_that_is_longer_than_asked_says_how_long_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 2})
+    summary = run(folder, resumes=True, stop={"rounds": 1})
+    assert (summary["rounds"], summary["stopped"]) == (2, "2 rounds done")
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_run_that_failed_in_its_first_round_is_begun_anew(
+    tmp_path: Path, *, resumes: bool
+) -> None:
+    folder = tmp_path / "run"
+    small = {"memory": "bounded", "register_bytes": 6000}
+    with refuses("memory must have slots for a tally, got none"):
+        run(folder, network=small, stop={"rounds": 1})
+    assert (folder / "rounds.jsonl").read_bytes() == b""
+    enough = {"memory": "bounded", "register_bytes": 60_000}
+    summary = run(folder, resumes=resumes, network=enough, stop={"rounds": 1})
+    assert summary["rounds"] == 1
+
+
+def test_a_settings_file_of_ones_own_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_text("mine")
+    with pytest.raises(ConfigError, match="holds a run already"):
+        run(tmp_path, stop={"rounds": 1})
+    assert (tmp_path / CONFIG).read_text() == "mine"
+
+
 def test_a_folder_with_a_run_is_not_touched(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run(folder, stop={"rounds": 1})

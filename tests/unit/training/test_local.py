@@ -72,6 +72,7 @@ def test_seed_round_and_client_decide_the_batches() -> None:
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"lr": 0.0}, "lr must be finite and above 0, got 0.0"),
         ({"lr": math.nan}, "lr must be finite and above 0, got nan"),
+        ({"lr": 1e39}, "lr must be at most 3.4e+38 (float32), got 1e+39"),
         ({"lr_decay": -1.0}, "lr_decay must be finite and at least 0, got -1.0"),
     ],
 )

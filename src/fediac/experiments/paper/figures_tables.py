@@ -21,7 +21,7 @@ def tabulate_accuracy(numbers: Numbers) -> str:
                 row["entrant"],
                 str(len(row["seeds"])),
                 str(row["points"][-1]["round"]) if row["points"] else "0",
-                f"{row['points'][-1]['time_s']:.0f}" if row["points"] else "",
+                _seconds(row["points"][-1]["time_s"]) if row["points"] else "",
                 _spread(row["points"][-1]) if row["points"] else "none in time",
                 f"stopped before {row['until_s']:g} s" if row["ends_early"] else "",
             )
@@ -90,6 +90,11 @@ def _final(row: Row) -> tuple[str, ...]:
     accuracy = "none in time" if row["accuracy"] is None else _spread(row)
     n_seeds, within_s = str(len(row["seeds"])), f"{row['within_s']:.4g}"
     return n_seeds, within_s, " to ".join(map(str, rounds)), accuracy
+
+
+def _seconds(time_s: float) -> str:
+    """Return whole seconds, or three digits where there are fewer."""
+    return f"{time_s:.0f}" if time_s >= 100.0 else f"{time_s:.3g}"
 
 
 def _spread(row: Row) -> str:

@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fediac.errors import DatasetError, say_count
 from fediac.training.datasets import Dataset, Examples
@@ -44,7 +46,7 @@ def _examples(pair: Pair, what: str) -> Examples:
         raise DatasetError(
             f"{what} must be a pair of inputs and labels, got {type(pair).__name__}"
         )
-    inputs, labels = (np.asarray(each) for each in pair)
+    inputs, labels = (_as_array(each) for each in pair)
     if not inputs.ndim or not labels.ndim or inputs.dtype.kind not in "fiub":
         raise DatasetError(
             f"{what} must be arrays of numbers, got inputs of {inputs.dtype} and "
@@ -56,12 +58,24 @@ def _examples(pair: Pair, what: str) -> Examples:
             f"got {say_count(len(inputs), 'input')} and "
             f"{say_count(len(labels), 'label')}"
         )
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.min() < 0:
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise DatasetError(
             f"{what} labels must be a vector of whole numbers from 0, "
             f"got {labels.dtype} of shape {labels.shape}"
         )
+    if labels.min() < 0:
+        raise DatasetError(
+            f"{what} labels must be whole numbers from 0, got {labels.min()}"
+        )
     return Examples(_usable(inputs, what), labels.astype(np.int64))
+
+
+def _as_array(given: Any) -> NDArray[Any]:  # noqa: ANN401 - what a user gives
+    """Return a tensor's values, wherever it is, or whatever else as an array."""
+    if isinstance(given, Tensor):
+        given = given.detach().to_dense().cpu()
+        given = given.float() if given.dtype == torch.bfloat16 else given
+    return np.asarray(given)
 
 
 def _usable(inputs: NDArray[Any], what: str) -> NDArray[Any]:
@@ -75,7 +89,8 @@ def _usable(inputs: NDArray[Any], what: str) -> NDArray[Any]:
         return inputs
     if inputs.dtype.kind in "iu":
         return inputs.astype(np.int64)
-    inputs = inputs.astype(np.float32)
+    with np.errstate(over="ignore"):
+        inputs = inputs.astype(np.float32)
     if not np.isfinite(inputs).all():
-        raise DatasetError(f"{what} inputs must be finite")
+        raise DatasetError(f"{what} inputs must be finite, in float32 as well")
     return inputs

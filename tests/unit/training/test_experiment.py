@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -132,6 +133,24 @@ def test_bytes_are_normalized_and_floats_are_not() -> None:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        lambda inputs: inputs.bfloat16(),
+        lambda inputs: inputs.requires_grad_(),
+        lambda inputs: inputs.to_sparse(),
+    ],
+)
+def test_tensors_of_any_sort_are_inputs(
+    change: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    labels = torch.arange(4)
+    inputs = torch.arange(8.0).reshape(4, 2)
+    dataset = dataset_of((change(inputs), labels), (inputs.detach(), labels))
+    assert dataset.train.images.dtype == np.float32
+    assert np.array_equal(dataset.train.images, inputs.detach().numpy())
+
+
+@pytest.mark.parametrize(
     ("train", "text"),
     [
         (
@@ -144,7 +163,18 @@ def test_bytes_are_normalized_and_floats_are_not() -> None:
             "train labels must be a vector of whole numbers from 0, got float64 of "
             "shape (2,)",
         ),
-        ((np.full((2, 2), np.nan), np.arange(2)), "train inputs must be finite"),
+        (
+            (np.zeros((2, 2)), np.array([0, -3])),
+            "train labels must be whole numbers from 0, got -3",
+        ),
+        (
+            (np.full((2, 2), np.nan), np.arange(2)),
+            "train inputs must be finite, in float32 as well",
+        ),
+        (
+            (np.full((2, 2), 1e39), np.arange(2)),
+            "train inputs must be finite, in float32 as well",
+        ),
         (
             (np.zeros((2, 28, 28), np.uint8), np.arange(2)),
             "train inputs of uint8 must be images of shape (n, channels, height, "

@@ -110,10 +110,11 @@ def time_by_phase(runs: Sequence[Run]) -> Figure | None:
     return Figure(
         "phase-time",
         "Time by phase",
-        "An average round of each run. Strong colour: going up; faint: coming down.",
+        "An average round of each run. Strong colour: going up; faint: coming down. "
+        "Phases may overlap: libra's server works beside the switch.",
         tuple(variants),
         Table(
-            "Simulated seconds of an average round.",
+            "Simulated seconds of an average round; phases may overlap.",
             ("run", "switch", "phase", "up or alone, s", "down, s"),
             tuple(rows),
             words=(0, 1, 2),

@@ -203,7 +203,8 @@ class TestSimulate:
         assert result == Result(
             2,
             "",
-            f"error: --rates: {path}: line 2: times must not decrease, got 3 after 5\n",
+            f"error: --rates must be a trace of packets, got {path}: line 2: times "
+            "must not decrease, got 3 after 5\n",
         )
 
     def test_a_link_too_slow_for_the_clock_is_named(self, fediac: Command) -> None:

@@ -217,8 +217,8 @@ def _check_writable(client: int, buffer: Array) -> None:
     if buffer.is_inference():
         # Clients run in threads of their own, which are not in that mode.
         raise UpdateError(
-            f"client {client}: out must be made outside torch.inference_mode(), "
-            "pass out.clone() of there"
+            f"client {client}: out must be no inference tensor, pass one made outside "
+            "torch.inference_mode()"
         )
     if buffer.stride(0) == 0 and len(buffer) > 1:
         raise UpdateError(

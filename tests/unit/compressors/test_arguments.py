@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fediac import Switch
+from fediac import Switch, aggregate
 from fediac.compressors import (
     FedAvg,
     FediAC,
@@ -103,6 +103,15 @@ def test_hot_entries_are_a_vector_of_numbers(hot: Any, found: str) -> None:
 def test_hot_entries_ascend_from_0(kind: Any, hot: list[int], found: str) -> None:
     with refuses(f"hot must be entry numbers from 0 on, ascending, got {found}"):
         Libra(4, n_sent=5, hot=kind(hot))
+
+
+def test_hot_entries_may_be_unsigned_numbers_of_pytorch() -> None:
+    updates = [torch.arange(8.0), torch.ones(8)]
+    means = [
+        aggregate(updates, Libra(2, n_sent=3, hot=hot), seed=1, round_number=1).mean
+        for hot in (torch.tensor([1, 7]), torch.tensor([1, 7], dtype=torch.uint16))
+    ]
+    assert torch.equal(*means)
 
 
 def test_hot_entries_are_those_of_the_update() -> None:

@@ -266,6 +266,7 @@ class TestNothingToSend:
         ({"bits": 2}, "bits must leave room for 3 clients (at least 3), got 2"),
         ({"bits": 0}, "bits must leave room for 3 clients (at least 3), got 0"),
         ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
+        ({"bits": 10**20}, f"bits must be at most 32 (a lane), got {10**20}"),
         (
             {"bits": "best"},
             "bits must be a number or 'tuned', 'bound', 'adaptive', got 'best'",

@@ -64,6 +64,10 @@ def test_slots_limit_the_window() -> None:
             "compute_s must be at most 2305843 s (the clock's end), got 1000000000.0",
         ),
         (
+            lambda: Network(constant_uplinks(1, 9.0), FAST, compute_s=1e300),
+            "compute_s must be at most 2305843 s (the clock's end), got 1e+300",
+        ),
+        (
             lambda: Downlink(rate=0.0),
             "download rate must be finite and above 0, got 0.0",
         ),

@@ -226,7 +226,7 @@ def made_in_inference_mode() -> torch.Tensor:
         (
             made_in_inference_mode(),
             "out",
-            "must be made outside torch.inference_mode(), pass out.clone() of there",
+            "must be no inference tensor, pass one made outside torch.inference_mode()",
         ),
         (
             torch.zeros(1).expand(DIM),

@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 from fediac.experiments import checkpoint as checkpoints
 from fediac.experiments import records, run
 from fediac.experiments.records import CHECKPOINT, SUMMARY
-from fediac.experiments.run import MODEL, Unwatched, run_experiment
+from fediac.experiments.run import Unwatched, run_experiment
+from fediac.experiments.run_folder import MODEL
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
 from tests.tiny import make_settings, read_lines
@@ -194,7 +195,7 @@ def die(*_: Any, **__: Any) -> None:
 
 # What dies, and where: (module or class, name, what happens instead).
 DEATHS: dict[str, tuple[Any, str, Callable[..., None]]] = {
-    "before the settings are written": (run, "_write_config", die),
+    "before the settings are written": (run, "write_config", die),
     "before the first round": (run, "_load", die),
     "in the middle of a line": (records.RoundLog, "append", half_a_line),
     "in the middle of a checkpoint": (checkpoints, "save_file", half_a_checkpoint),

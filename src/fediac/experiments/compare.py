@@ -10,7 +10,8 @@ from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
 from fediac.experiments.records import ROUNDS, SUMMARY, Record, write_summary
 from fediac.experiments.report.rounds import parse_object
-from fediac.experiments.run import Watcher, check_folder, run_experiment
+from fediac.experiments.run import Watcher, run_experiment
+from fediac.experiments.run_folder import check_folder
 from fediac.experiments.settings import RunSettings
 
 

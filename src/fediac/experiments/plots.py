@@ -63,7 +63,7 @@ def check_plot(path: Path) -> None:
         raise ConfigError(f"{path}: a picture must end in {', '.join(SUFFIXES)}")
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: no such folder")
-    _pyplot()
+    require_matplotlib()
 
 
 def plot_round(timing: RoundTiming, *, path: Path, title: str) -> None:
@@ -182,6 +182,15 @@ def _save(figure: Figure, path: Path) -> None:
         figure.savefig(path)
     except OSError as error:
         raise ConfigError(f"{path}: {say_reason(error)}") from error
+
+
+def require_matplotlib() -> None:
+    """Refuse to go on without what draws.
+
+    Raises:
+        ConfigError: Matplotlib is not installed.
+    """
+    _pyplot()
 
 
 def _pyplot() -> Pyplot:

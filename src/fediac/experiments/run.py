@@ -1,16 +1,14 @@
 """One run, from settings to a folder of results; and going on with one."""
 
 import time
-import tomllib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from fediac.errors import ConfigError, FediacError, RunError
+from fediac.errors import FediacError, RunError
 from fediac.experiments.building import (
     Experiment,
     build_experiment,
-    choose_device,
     find_hot,
 )
 from fediac.experiments.checkpoint import (
@@ -19,12 +17,9 @@ from fediac.experiments.checkpoint import (
     save_checkpoint,
     save_model,
 )
-from fediac.experiments.files import lock_folder, write_whole
+from fediac.experiments.files import lock_folder
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.records import (
-    CHECKPOINT,
-    CONFIG,
-    ROUNDS,
     SUMMARY,
     Record,
     RoundLog,
@@ -33,17 +28,20 @@ from fediac.experiments.records import (
     summarize,
     write_summary,
 )
+from fediac.experiments.run_folder import (
+    MODEL,
+    check_folder,
+    drop_model,
+    write_config,
+)
 from fediac.experiments.schedule import CheckpointSchedule
 from fediac.experiments.server_tuning import tune_on_server
-from fediac.experiments.settings import RunSettings, by_key, read_settings
+from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.tensorboard import open_log
-from fediac.experiments.versions import add_earlier, describe_versions
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound, Progress
-
-MODEL = "model.safetensors"
 
 
 class Watcher(Protocol):
@@ -137,18 +135,12 @@ def run_experiment(
 
 def _complete(run: _Run) -> Record:
     """Run to a stop and leave in the folder what is to be kept; return the summary."""
-    _write_config(run.experiment.settings, run.folder)
+    write_config(run.experiment.settings, run.folder)
     summary = _go_on(run)
     write_summary(run.folder, summary)
     if not run.keeps_model:
         drop_model(run.folder)
     return summary
-
-
-def drop_model(folder: Path) -> None:
-    """Delete the model and the checkpoint of a run; what it measured stays."""
-    for name in (CHECKPOINT, MODEL):
-        (folder / name).unlink(missing_ok=True)
 
 
 def _go_on(run: _Run) -> Record:
@@ -192,98 +184,6 @@ def _train(
                 _save(run, progress)
             raise
     return progress, reason
-
-
-def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
-    """Refuse a folder that holds a run, unless that is to go on with these settings.
-
-    Raises:
-        ConfigError: The folder holds a run and ``resumes`` is False, or another run.
-    """
-    config = folder / CONFIG
-    below = next(folder.glob(f"*/{ROUNDS}"), None)
-    if below is not None:
-        raise ConfigError(
-            f"{folder}: holds other runs in folders of their own, such as "
-            f"{below.parent.name}; give another --out"
-        )
-    if _holds_run(folder):
-        if not resumes:
-            raise ConfigError(
-                f"{folder}: holds a run already; add --resume to go on with it, or "
-                "give another --out"
-            )
-        _check_same(config, settings)
-        if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
-            raise ConfigError(
-                f"{folder}: holds a run that has ended and no checkpoint to go on "
-                "from; give another --out"
-            )
-
-
-def _holds_run(folder: Path) -> bool:
-    """Return whether a run was begun here; one that failed in its first round was not.
-
-    A config.toml alone may be somebody's own.
-    """
-    rounds = folder / ROUNDS
-    if rounds.exists() and not (folder / CHECKPOINT).exists():
-        return rounds.stat().st_size > 0
-    return rounds.exists() or (folder / CONFIG).exists()
-
-
-def _write_config(settings: RunSettings, folder: Path) -> None:
-    """Put the settings into the folder, all or nothing."""
-    import tomli_w  # needed to write settings, not to read or compare them
-
-    document = _resolved(settings)
-    own = describe_versions(document["train"]["device"])
-    config = folder / CONFIG
-    is_old = config.exists() and _holds_run(folder)
-    before = tomllib.loads(config.read_text("utf-8")) if is_old else {}
-    document["versions"] = add_earlier(own, before.get("versions", {}))
-    write_whole(config, tomli_w.dumps(document))
-
-
-def _resolved(settings: RunSettings) -> dict[str, Any]:
-    """Return settings as TOML has them, with the device of this machine.
-
-    Another one would give other bits.
-    """
-    document = _plain(settings)
-    document["train"]["device"] = choose_device(settings.train.device)
-    return document
-
-
-def _plain(settings: RunSettings) -> dict[str, Any]:
-    """Return settings as TOML has them: tables without what is None."""
-
-    def clean(table: dict[str, Any]) -> dict[str, Any]:
-        return {key: plain(each) for key, each in table.items() if each is not None}
-
-    def plain(value: object) -> object:
-        if isinstance(value, dict):
-            return clean(value)
-        return list(value) if isinstance(value, tuple) else value
-
-    return clean(asdict(settings))
-
-
-def _check_same(config: Path, settings: RunSettings) -> None:
-    """Refuse to go on with a run whose settings were others, but for when it stops.
-
-    One that was begun before a setting existed has had its default.
-    """
-    document, before = _resolved(settings), _plain(read_settings(config))
-    compared = document.keys() - {"stop", "save"}
-    wanted = by_key({name: document[name] for name in compared})
-    had = by_key({name: before[name] for name in compared & before.keys()})
-    for key in {**wanted, **had}:
-        if wanted.get(key) != had.get(key):
-            raise ConfigError(
-                f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
-                "--resume needs the same settings, but for [stop] and [save]"
-            )
 
 
 def _networks(experiment: Experiment) -> dict[str, Network]:

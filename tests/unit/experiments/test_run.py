@@ -15,7 +15,8 @@ from fediac.experiments.checkpoint import load_checkpoint
 from fediac.experiments.networks import make_network
 from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.report.reading import read_run
-from fediac.experiments.run import MODEL, run_experiment
+from fediac.experiments.run import run_experiment
+from fediac.experiments.run_folder import MODEL
 from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings, StopSettings, read_settings
 from tests.support import refuses

@@ -23,7 +23,7 @@ from fediac.experiments.paper.products import (
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Device, Manner
 from fediac.experiments.paper.theory_product import list_missing, make_theory
-from fediac.experiments.plots import check_plot
+from fediac.experiments.plots import require_matplotlib
 from fediac.experiments.progress import ProgressBars
 
 
@@ -91,10 +91,9 @@ def _check_folder(request: Request) -> None:
     """Find out before anything runs what would stop a table or picture afterwards."""
     if not request.may_run and not request.out.is_dir():
         raise RunError(f"{request.out}: there is no such folder of results")
-    request.out.mkdir(parents=True, exist_ok=True)
+    if any(product.startswith("fig-") for product in request.products):
+        require_matplotlib()
     for product in request.products:
-        if product.startswith("fig-"):
-            check_plot(request.out / f"{product}.svg")
         if product is not Product.FIG_THEORY:
             read_checked(product, request.scope, request.out)
 
@@ -142,6 +141,7 @@ def _run_missing(request: Request) -> list[str]:
     from fediac.experiments.paper.running import measure_theory, run_plan
 
     choose_device(request.device or "auto")
+    request.out.mkdir(parents=True, exist_ok=True)  # nothing refuses any more
     manner = Manner(request.out, request.device, request.keeps_models, request.say)
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:

@@ -15,7 +15,8 @@ from fediac.experiments.paper.theory_check import measure
 from fediac.experiments.paper.theory_product import measurement_file, plan_measurement
 from fediac.experiments.paper.theory_stored import save_measurement
 from fediac.experiments.records import CHECKPOINT, SUMMARY, Record
-from fediac.experiments.run import Watcher, drop_model, run_experiment
+from fediac.experiments.run import Watcher, run_experiment
+from fediac.experiments.run_folder import drop_model
 from fediac.experiments.settings import RunSettings
 
 

@@ -153,6 +153,15 @@ def test_a_folder_that_is_not_there_is_not_made_to_be_shown(tmp_path: Path) -> N
     assert not out.exists()
 
 
+def test_a_request_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    scope = Scope(only=("cifar10-iid",))
+    request = ask("table1", "fig-accuracy", out=out, data=tmp_path, scope=scope)
+    with pytest.raises(DatasetError, match="^cifar10-iid: needs "):
+        paper_command(request)
+    assert not out.exists()
+
+
 def test_what_was_written_before_survives_an_empty_request(tmp_path: Path) -> None:
     store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
     paper_command(ask("table1", "sweeps", out=tmp_path, may_run=False, as_json=True))

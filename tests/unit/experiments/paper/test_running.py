@@ -18,7 +18,8 @@ from fediac.experiments.paper.stored import read_one, read_stored
 from fediac.experiments.paper.theory_product import measurement_file
 from fediac.experiments.paper.theory_stored import load_measurement
 from fediac.experiments.records import CHECKPOINT
-from fediac.experiments.run import MODEL, Unwatched, run_experiment
+from fediac.experiments.run import Unwatched, run_experiment
+from fediac.experiments.run_folder import MODEL
 from fediac.experiments.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import read_lines

@@ -1,0 +1,113 @@
+"""The folder of a run: whether a run may begin or go on there, and its settings."""
+
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fediac.errors import ConfigError
+from fediac.experiments.building import choose_device
+from fediac.experiments.files import write_whole
+from fediac.experiments.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY
+from fediac.experiments.settings import RunSettings, by_key, read_settings
+from fediac.experiments.versions import add_earlier, describe_versions
+
+MODEL = "model.safetensors"
+
+
+def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
+    """Refuse a folder that holds a run, unless that is to go on with these settings.
+
+    Raises:
+        ConfigError: The folder holds a run and ``resumes`` is False, or another run.
+    """
+    config = folder / CONFIG
+    below = next(folder.glob(f"*/{ROUNDS}"), None)
+    if below is not None:
+        raise ConfigError(
+            f"{folder}: holds other runs in folders of their own, such as "
+            f"{below.parent.name}; give another --out"
+        )
+    if _holds_run(folder):
+        if not resumes:
+            raise ConfigError(
+                f"{folder}: holds a run already; add --resume to go on with it, or "
+                "give another --out"
+            )
+        _check_same(config, settings)
+        if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
+            raise ConfigError(
+                f"{folder}: holds a run that has ended and no checkpoint to go on "
+                "from; give another --out"
+            )
+
+
+def _holds_run(folder: Path) -> bool:
+    """Return whether a run was begun here; one that failed in its first round was not.
+
+    A config.toml alone may be somebody's own.
+    """
+    rounds = folder / ROUNDS
+    if rounds.exists() and not (folder / CHECKPOINT).exists():
+        return rounds.stat().st_size > 0
+    return rounds.exists() or (folder / CONFIG).exists()
+
+
+def write_config(settings: RunSettings, folder: Path) -> None:
+    """Put the settings into the folder, all or nothing."""
+    import tomli_w  # needed to write settings, not to read or compare them
+
+    document = _resolved(settings)
+    own = describe_versions(document["train"]["device"])
+    config = folder / CONFIG
+    is_old = config.exists() and _holds_run(folder)
+    before = tomllib.loads(config.read_text("utf-8")) if is_old else {}
+    document["versions"] = add_earlier(own, before.get("versions", {}))
+    write_whole(config, tomli_w.dumps(document))
+
+
+def _resolved(settings: RunSettings) -> dict[str, Any]:
+    """Return settings as TOML has them, with the device of this machine.
+
+    Another one would give other bits.
+    """
+    document = _plain(settings)
+    document["train"]["device"] = choose_device(settings.train.device)
+    return document
+
+
+def _plain(settings: RunSettings) -> dict[str, Any]:
+    """Return settings as TOML has them: tables without what is None."""
+
+    def clean(table: dict[str, Any]) -> dict[str, Any]:
+        return {key: plain(each) for key, each in table.items() if each is not None}
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return clean(value)
+        return list(value) if isinstance(value, tuple) else value
+
+    return clean(asdict(settings))
+
+
+def _check_same(config: Path, settings: RunSettings) -> None:
+    """Refuse to go on with a run whose settings were others, but for when it stops.
+
+    One that was begun before a setting existed has had its default.
+    """
+    document, before = _resolved(settings), _plain(read_settings(config))
+    compared = document.keys() - {"stop", "save"}
+    wanted = by_key({name: document[name] for name in compared})
+    had = by_key({name: before[name] for name in compared & before.keys()})
+    for key in {**wanted, **had}:
+        if wanted.get(key) != had.get(key):
+            raise ConfigError(
+                f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
+                "--resume needs the same settings, but for [stop] and [save]"
+            )
+
+
+def drop_model(folder: Path) -> None:
+    """Delete the model and the checkpoint of a run; what it measured stays."""
+    for name in (CHECKPOINT, MODEL):
+        (folder / name).unlink(missing_ok=True)

@@ -157,7 +157,7 @@ def test_a_request_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
     out = tmp_path / "results"
     scope = Scope(only=("cifar10-iid",))
     request = ask("table1", "fig-accuracy", out=out, data=tmp_path, scope=scope)
-    with pytest.raises(DatasetError, match="^cifar10-iid: needs "):
+    with pytest.raises(DatasetError, match=r"^cifar10-iid: needs "):
         paper_command(request)
     assert not out.exists()
 

@@ -76,12 +76,16 @@ def _top_k(algorithm: str) -> tuple[Entrant, ...]:
     )
 
 
-_SHARED = (
-    ("fediac.law", "topk"),
-    ("fediac.entries_per_vote", 16),
-    ("fediac.threshold", 3),
-    ("fediac.bits", "adaptive"),
-)
+def _shared(share: str, bits: int | str) -> tuple[tuple[str, Any], ...]:
+    """Return the changes for votes that 16 neighbours share."""
+    return (
+        ("fediac.law", "topk"),
+        ("fediac.entries_per_vote", 16),
+        ("fediac.threshold", 3),
+        ("fediac.bits", bits),
+        ("fediac.votes", f"{share}%"),
+    )
+
 
 CANDIDATES: dict[str, tuple[Entrant, ...]] = {
     "fediac": tuple(
@@ -107,20 +111,31 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         Entrant(
             f"fediac-shared-k{share}",
             "fediac",
-            (*_SHARED, ("fediac.votes", f"{share}%")),
+            _shared(share, "adaptive"),
             f"k = {share} % of d",
         )
         for share in ("0.5", "1", "2", "5")
     ),
+    "fediac-shared-bits": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-bits{bits}",
+            "fediac",
+            _shared(share, bits),
+            f"k = {share} %, b = {bits}",
+        )
+        for share in ("1", "2")
+        for bits in (8, 9)
+    ),
 }
 """Family -> the settings that the paper chose from (Sec. V-A3).
 
-The last two are ours. In ``fediac-topk`` clients vote for exactly their k largest
+The last three are ours. In ``fediac-topk`` clients vote for exactly their k largest
 entries; they agree more often then, so higher thresholds are worth a try. The width is
 the paper's, which was the better one in all rows. In ``fediac-shared`` they vote for
 the groups of 16 entries that hold the largest; votes are so cheap then that fewer
-entries and more rounds may pay. So few entries need lanes wider than the paper's bound,
-hence the width grows where it must.
+entries and more rounds may pay. So few entries may need lanes wider than the paper's
+bound, hence the width grows where it must; but it begins at the bound, which may be
+wider than it has to be, hence ``fediac-shared-bits``.
 """
 
 

@@ -56,12 +56,21 @@ def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
 
 
 def test_votes_that_entries_share_are_a_family_of_their_own() -> None:
-    settings = [entrant.apply(NONIID) for entrant in CANDIDATES["fediac-shared"]]
-    assert {each.fediac.law for each in settings} == {"topk"}
-    assert {each.fediac.bits for each in settings} == {"adaptive"}
-    assert {each.fediac.threshold for each in settings} == {3}
-    assert {each.fediac.entries_per_vote for each in settings} == {16}
-    assert [each.fediac.votes for each in settings] == ["0.5%", "1%", "2%", "5%"]
+    grown, fixed = (
+        [entrant.apply(NONIID).fediac for entrant in CANDIDATES[family]]
+        for family in ("fediac-shared", "fediac-shared-bits")
+    )
+    assert {each.law for each in grown + fixed} == {"topk"}
+    assert {each.threshold for each in grown + fixed} == {3}
+    assert {each.entries_per_vote for each in grown + fixed} == {16}
+    assert {each.bits for each in grown} == {"adaptive"}
+    assert [each.votes for each in grown] == ["0.5%", "1%", "2%", "5%"]
+    assert [(each.votes, each.bits) for each in fixed] == [
+        ("1%", 8),
+        ("1%", 9),
+        ("2%", 8),
+        ("2%", 9),
+    ]
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:

@@ -26,9 +26,11 @@ FOLDERS = (RESULTS, RESULTS / "digits")
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize(("name", "switch"), [("table1", "fast"), ("table2", "slow")])
 def test_tables_come_from_the_runs(folder: Path, name: str, switch: str) -> None:
-    rows = tables.list_rows(read_stored(folder), switch)
+    runs = read_stored(folder)
+    rows = tables.list_rows(runs, switch)
     assert rows
-    page = tables.render_markdown(tables.make_blocks(rows), switch)
+    blocks = tables.make_blocks(rows, tables.list_tried(runs, switch))
+    page = tables.render_markdown(blocks, switch)
     assert (folder / f"{name}.md").read_text() == page
     stored = json.loads((folder / f"{name}.json").read_text())
     assert stored == tables.as_documents(rows)

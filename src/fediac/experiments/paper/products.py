@@ -87,27 +87,32 @@ def _make_table(
     product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
 ) -> Made:
     switch = SWITCHES[product]
-    rows = tables.list_rows(runs, switch)
+    rows, tried = tables.list_rows(runs, switch), tables.list_tried(runs, switch)
+    blocks = tables.make_blocks(rows, tried)
     names = {scenario.name for scenario in scope.scenarios(product)}
     asked = [row for row in rows if row.scenario in names]
     _check_some(asked, product, results)
     if product is Product.FIG_TRAFFIC:
-        files = _draw_table(rows, results / f"{product}.svg")
+        files = _draw_table(blocks, rows, results / f"{product}.svg")
     else:
         files = _write_both(
             results / product,
-            tables.render_markdown(tables.make_blocks(rows), switch),
+            tables.render_markdown(blocks, switch),
             tables.as_documents(rows),
         )
-    shown = tuple(tables.render_block(each) for each in tables.make_blocks(asked))
+    shown = tuple(
+        tables.render_block(each) for each in blocks if each.scenario.name in names
+    )
     return Made(shown, tables.as_documents(asked), files)
 
 
-def _draw_table(rows: Sequence[Row], picture: Path) -> tuple[Path, ...]:
+def _draw_table(
+    blocks: Sequence[tables.Block], rows: Sequence[Row], picture: Path
+) -> tuple[Path, ...]:
     from fediac.experiments.paper.figures_style import save_numbers
     from fediac.experiments.paper.figures_traffic import draw_traffic
 
-    draw_traffic(tables.make_blocks(rows), picture)
+    draw_traffic(blocks, picture)
     save_numbers(tables.as_documents(rows), picture)
     return picture, picture.with_suffix(".json")
 

@@ -1,16 +1,13 @@
 """How a stored run got to the target: what tables and sweeps have a line of."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.stored import StoredRun
 
 NOTHING = "—"
-
-ROUNDS = "{:,.3g}"
-"""Form of a number of rounds, which has a mean over seeds."""
 
 MIB, SECONDS = "{:,.1f}", "{:,.1f} s"
 
@@ -46,7 +43,11 @@ class Row:
 
 
 def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> Row:
-    """Return how a run got to the target."""
+    """Return how a run got to the target in the rounds that its scenario gives it.
+
+    What it did later, for a figure, must not change a table.
+    """
+    run = replace(run, records=run.records[: scenario.paper.rounds])
     at = run.reach(target)
     end = run.last if at is None else at
     return Row(
@@ -69,10 +70,16 @@ def describe_rounds(rows: Sequence[Row]) -> str:
     """Return in how many rounds the target was reached, or in how many it was not."""
     missed = [row for row in rows if not row.reached]
     if not missed:
-        return spread([row.rounds for row in rows], ROUNDS)
+        return _spread_rounds(rows)
     some = f"{len(missed)} of {len(rows)} " if len(rows) > 1 else ""
     yet = "" if all(row.gave_up for row in missed) else "yet "
-    return f"{some}not {yet}in {spread([row.rounds for row in missed], ROUNDS)}"
+    return f"{some}not {yet}in {_spread_rounds(missed)}"
+
+
+def _spread_rounds(rows: Sequence[Row]) -> str:
+    """Return numbers of rounds; a mean over seeds has a fraction while it is small."""
+    numbers = [row.rounds for row in rows]
+    return spread(numbers, "{:,.3g}" if max(numbers) < 1000 else "{:,.0f}")
 
 
 def spread(values: Sequence[float], form: str) -> str:

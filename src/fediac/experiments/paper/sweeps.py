@@ -70,19 +70,21 @@ def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]
     """Return each family's settings with the least traffic or time, main ones or not.
 
     These are the best of those that got there, and whoever has spent less and may still
-    get there. Means are over the seeds that each has.
+    get there. Means are over the seeds that each has; who is the best with the seeds
+    that all of a family have is among them too.
     """
     inside = [run for run in runs if run.scenario == scenario.name]
     leaders = []
     for family, entrants in CANDIDATES.items():
+        candidates = _family(scenario, family, inside)
         able = [
             each
-            for each in _family(scenario, family, inside)
+            for each in candidates
             if each.rows and not any(row.gave_up for row in each.rows)
         ]
         names = {
             name for costs in (_COSTS, _COSTS[::-1]) for name in _lead(able, costs)
-        }
+        } | {each.entrant for each in candidates if each.least_traffic or each.fastest}
         known = [find_known(each, scenario.settings) for each in entrants]
         leaders += [each for each in known if each.name in names]
     return leaders

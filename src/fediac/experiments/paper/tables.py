@@ -1,14 +1,25 @@
 """Tables I and II: rounds, traffic and time to the target, beside the paper's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group
 
 from fediac.experiments.output import FittedTable
-from fediac.experiments.paper.entrants import MAIN, Entrant, is_ours
-from fediac.experiments.paper.published import SOURCE, TABLES, find_row
+from fediac.experiments.paper.entrants import (
+    CANDIDATES,
+    MAIN,
+    Entrant,
+    find_known,
+    is_ours,
+)
+from fediac.experiments.paper.published import (
+    SOURCE,
+    SWITCHML_BITS,
+    TABLES,
+    find_row,
+)
 from fediac.experiments.paper.rows import (
     MIB,
     NOT_YET,
@@ -69,15 +80,35 @@ class Block:
 
 def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
     """Return the rows of a table: everybody in it whose target is known."""
+    return _rows(runs, switch, _list_entrants)
+
+
+def list_tried(runs: Sequence[StoredRun], switch: str) -> list[Row]:
+    """Return a row of every run with a setting that was tried, in a table or not."""
+    return _rows(runs, switch, lambda scenario, _: _list_settings(scenario))
+
+
+def _rows(
+    runs: Sequence[StoredRun],
+    switch: str,
+    choose: Callable[[Scenario, Sequence[StoredRun]], list[Entrant]],
+) -> list[Row]:
     rows = []
     for scenario in (find_scenario(name) for name in NAMES):
-        for entrant in _list_entrants(scenario, runs):
+        for entrant in choose(scenario, runs):
             for run in runs:
                 if (run.scenario, run.entrant) == (scenario.name, entrant.name):
                     target = find_target(scenario, run.seed, runs)
                     if target is not None and switch in run.last["time_s"]:
                         rows.append(make_row(run, scenario, target, switch))
     return rows
+
+
+def _list_settings(scenario: Scenario) -> list[Entrant]:
+    """Return everybody whom tables and sweeps may compare, once."""
+    swept = [each for family in CANDIDATES.values() for each in family]
+    known = [*MAIN, *(find_known(each, scenario.settings) for each in swept)]
+    return list({each.name: each for each in known}.values())
 
 
 def _list_entrants(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
@@ -95,15 +126,21 @@ def _list_entrants(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entran
     ]
 
 
-def make_blocks(rows: Sequence[Row]) -> list[Block]:
-    """Return rows by scenario, a line an entrant."""
+def make_blocks(rows: Sequence[Row], tried: Sequence[Row]) -> list[Block]:
+    """Return rows by scenario, a line an entrant.
+
+    Args:
+        rows: Those of the table.
+        tried: Those of everybody that savings are to be against.
+    """
     blocks = []
     for name in dict.fromkeys(row.scenario for row in rows):
-        entrants: dict[str, list[Row]] = {}
-        for row in rows:
-            if row.scenario == name:
-                entrants.setdefault(row.algorithm, []).append(row)
-        baselines = {each: own for each, own in entrants.items() if not is_ours(each)}
+        entrants = _by_entrant(rows, name)
+        baselines = {
+            each: own
+            for each, own in _by_entrant(tried, name).items()
+            if not is_ours(each)
+        }
         given = [own for each, own in baselines.items() if each in _GIVEN]
         lines = []
         for each, own in entrants.items():
@@ -112,6 +149,14 @@ def make_blocks(rows: Sequence[Row]) -> list[Block]:
             lines.append(Line(each, tuple(own), saving, swept))
         blocks.append(Block(find_scenario(name), rows[0].switch, tuple(lines)))
     return blocks
+
+
+def _by_entrant(rows: Sequence[Row], scenario: str) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.scenario == scenario:
+            found.setdefault(row.algorithm, []).append(row)
+    return found
 
 
 def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | None:
@@ -181,6 +226,20 @@ def _published(block: Block) -> str:
     )
 
 
+def _say_widths(blocks: Sequence[Block]) -> str:
+    """Return in what scenarios' settings of baselines differ from the paper's."""
+    titles: dict[int, list[str]] = {}
+    for block in blocks:
+        bits = block.scenario.settings.switchml.bits
+        titles.setdefault(bits, []).append(block.scenario.paper.title)
+    own = [bits for bits in titles if bits != SWITCHML_BITS]
+    if len(titles) == 1:
+        return f", but for SwitchML's {own[0]} bits" if own else ""
+    return "".join(
+        f", but for SwitchML's {bits} bits ({'; '.join(titles[bits])})" for bits in own
+    )
+
+
 def render_markdown(blocks: Sequence[Block], switch: str) -> str:
     """Return a table as Markdown."""
     lines = [
@@ -188,11 +247,10 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "",
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
         "the best baseline with the settings of its scenario's file, which are the "
-        "paper's, but for SwitchML's 8 bits; swept: less than the best of all settings "
-        "that were tried. Each family's cheapest and fastest in sweeps.md have rows, "
-        "and so has whoever is better so far and may still get there. Both savings are "
-        "over the seeds that both have, and none while a better one may still get "
-        "there. "
+        f"paper's{_say_widths(blocks)}; swept: less than the best of all settings that "
+        "were tried. Each family's cheapest and fastest in sweeps.md have rows, and so "
+        "has whoever is better so far and may still get there. Both savings are over "
+        "the seeds that both have, and none while a better one may still get there. "
         f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",

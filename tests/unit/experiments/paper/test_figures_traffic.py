@@ -15,7 +15,7 @@ UP = (0.3, 0.5, 0.64)
 
 
 def blocks_of(*runs: StoredRun) -> list[Block]:
-    return make_blocks(list_rows(runs, "fast"))
+    return make_blocks(list_rows(runs, "fast"), [])
 
 
 def draw(path: Path, *runs: StoredRun) -> tuple[list[str], ElementTree.Element]:

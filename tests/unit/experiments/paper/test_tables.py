@@ -1,15 +1,17 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from fediac.experiments.paper.rows import spread
+from fediac.experiments.paper.rows import describe_rounds, spread
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.tables import (
     Block,
     as_documents,
     list_rows,
+    list_tried,
     make_blocks,
     render_block,
     render_markdown,
@@ -33,6 +35,10 @@ def compared() -> list[StoredRun]:
     ]
 
 
+def blocks_of(runs: Sequence[StoredRun], switch: str = "fast") -> list[Block]:
+    return make_blocks(list_rows(runs, switch), list_tried(runs, switch))
+
+
 def show(block: Block, *, width: int = 80) -> str:
     console = Console(width=width, highlight=False)
     with console.capture() as capture:
@@ -41,7 +47,7 @@ def show(block: Block, *, width: int = 80) -> str:
 
 
 def savings(runs: Sequence[StoredRun]) -> dict[str, float | None]:
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     return {line.entrant: line.saving for line in block.lines}
 
 
@@ -102,7 +108,7 @@ def swept() -> list[StoredRun]:
 
 
 def test_the_cheapest_setting_of_a_sweep_has_a_row_of_its_own() -> None:
-    block = make_blocks(list_rows(swept(), "fast"))[0]
+    block = blocks_of(swept())[0]
     assert [line.entrant for line in block.lines] == [
         "fediac",
         "fediac-bound",
@@ -122,7 +128,7 @@ def test_the_fastest_setting_of_a_sweep_has_a_row_too() -> None:
         make_run(UP, entrant="libra-k0.5", round_mib=90.0),
         make_run(UP, entrant="libra-k5", round_mib=300.0),
     ]
-    block = make_blocks(list_rows(runs, "fast"))[0]
+    block = blocks_of(runs)[0]
     assert [line.entrant for line in block.lines if "libra" in line.entrant] == [
         "libra-k0.1",
         "libra-k0.5",
@@ -130,7 +136,7 @@ def test_the_fastest_setting_of_a_sweep_has_a_row_too() -> None:
 
 
 def test_savings_are_against_the_scenarios_settings_and_against_the_swept() -> None:
-    block = make_blocks(list_rows(swept(), "fast"))[0]
+    block = blocks_of(swept())[0]
     found = {line.entrant: (line.saving, line.swept) for line in block.lines}
     assert found == {
         "fediac": (1.0 - 300.0 / 1000.0, 1.0 - 300.0 / 240.0),
@@ -150,12 +156,12 @@ def test_a_setting_that_may_still_get_there_has_a_row_and_no_saving_is_known() -
         make_run(UP, entrant="libra", round_mib=400.0),
         make_run(UP[:2], entrant="libra-k0.1", round_mib=20.0),
     ]
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     found = {line.entrant: (line.saving, line.swept) for line in block.lines}
     assert found["fediac"] == (0.75, None)
     assert list(found) == ["fediac", "libra", "libra-k0.1"]
     runs[2] = make_run(MISSED, entrant="libra-k0.1", round_mib=20.0)
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     found = {line.entrant: (line.saving, line.swept) for line in block.lines}
     assert found == {"fediac": (0.75, 0.75), "libra": (None, None)}
 
@@ -167,12 +173,78 @@ def test_a_setting_with_one_seed_missing_is_not_forgotten() -> None:
         make_run(UP, entrant="libra-k0.1", round_mib=50.0),
         make_run(UP, entrant="libra-k0.5", round_mib=300.0, seed=2),
     ]
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     assert [line.entrant for line in block.lines] == ["fediac", "libra", "libra-k0.1"]
     assert block.lines[0].swept == 1.0 - 100.0 / 50.0
     runs.append(make_run(UP[:1], entrant="libra-k0.1", round_mib=50.0, seed=2))
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     assert block.lines[0].swept is None
+
+
+def test_the_best_with_the_seeds_that_all_have_is_not_forgotten() -> None:
+    runs = [
+        make_run(UP, round_mib=50.0),
+        make_run(UP, entrant="libra-k0.1", round_mib=100.0 / 3.0),
+        *(make_run(UP, entrant="libra-k0.1", round_mib=100.0, seed=s) for s in (2, 3)),
+        make_run(UP, entrant="libra-k0.5", round_mib=200.0 / 3.0),
+    ]
+    (block,) = blocks_of(runs)
+    found = {line.entrant: line.swept for line in block.lines}
+    assert list(found) == ["fediac", "libra-k0.1", "libra-k0.5"]
+    assert found["fediac"] == pytest.approx(-0.5)
+
+
+def test_savings_are_against_settings_without_a_row_too() -> None:
+    runs = [
+        make_run(UP, round_mib=50.0, seed=2),
+        make_run((0.1, *UP), entrant="libra-k0.1", round_mib=10.0),
+        make_run((0.1, *UP), entrant="libra-k0.1", round_mib=200.0, seed=2),
+        make_run((0.1, *UP), entrant="libra-k0.5", round_mib=90.0),
+        make_run((0.1, *UP), entrant="libra-k0.5", round_mib=75.0, seed=2),
+        make_run(UP, entrant="libra-k5", round_mib=5.0),
+    ]
+    (block,) = blocks_of(runs)
+    assert [line.entrant for line in block.lines] == ["fediac", "libra-k5"]
+    assert block.lines[0].swept == 0.5
+
+
+def test_rounds_beyond_those_of_the_scenario_change_nothing() -> None:
+    runs = [
+        make_run(UP, round_mib=100.0),
+        make_run(UP, entrant="switchml", round_mib=500.0),
+        make_run([*MISSED, 0.9], entrant="libra", round_mib=1.0),
+    ]
+    (block,) = blocks_of(runs)
+    assert block.lines[0].saving == 0.8
+    (row,) = block.lines[2].rows
+    assert (row.reached, row.gave_up, row.rounds, row.spent_mib) == (
+        False,
+        True,
+        100,
+        100.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "words"),
+    [
+        (["cifar10-iid"], "the paper's, but for SwitchML's 8 bits; "),
+        (["digits"], "the paper's; "),
+        (
+            ["cifar10-iid", "digits"],
+            "the paper's, but for SwitchML's 8 bits (CIFAR-10, IID); ",
+        ),
+    ],
+)
+def test_a_table_says_where_baselines_have_other_settings_than_the_papers(
+    scenarios: list[str], words: str
+) -> None:
+    runs = [
+        make_run([0.9] * 3, entrant="fedavg", scenario=scenario)
+        for scenario in scenarios
+    ]
+    text = render_markdown(blocks_of(runs), "fast")
+    assert f"its scenario's file, which are {words}swept: less" in text
 
 
 def test_nothing_is_saved_against_nobody_or_by_who_did_not_get_there() -> None:
@@ -221,7 +293,7 @@ def test_nothing_is_saved_while_a_cheaper_baseline_may_get_there(
         make_run(UP[:2], entrant="libra", round_mib=round_mib),
     ]
     assert savings(runs)["fediac"] == saving
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     cells = [line.replace("│", " ").split() for line in show(block).splitlines()]
     assert ["libra", "1", "not", "yet", "in", "2", *"————"] in cells
 
@@ -233,7 +305,7 @@ def test_several_seeds_have_a_mean_and_a_range() -> None:
         make_run(UP, entrant="switchml", round_mib=500.0, seed=1),
         make_run(MISSED, entrant="switchml", round_mib=500.0, seed=2),
     ]
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     text = show(block, width=120)
     assert "2.5 (2 to 3)" in text
     assert "250.0 (200.0 to 300.0)" in text
@@ -246,8 +318,18 @@ def test_numbers_that_are_all_the_same_have_no_range() -> None:
     assert spread([1.0, 2.0], "{:.1f}") == "1.5 (1.0 to 2.0)"
 
 
+def test_many_rounds_are_written_out() -> None:
+    (block,) = blocks_of([make_run(UP, seed=1), make_run(UP[1:], seed=2)])
+    rows = [
+        replace(row, rounds=number)
+        for row, number in zip(block.lines[0].rows, (1234, 999), strict=True)
+    ]
+    assert describe_rounds(rows) == "1,116 (999 to 1,234)"
+    assert describe_rounds(rows[1:]) == "999"
+
+
 def test_a_table_fits_a_terminal_and_stands_beside_the_paper() -> None:
-    (block,) = make_blocks(list_rows(compared(), "fast"))
+    (block,) = blocks_of(compared())
     text = show(block)
     assert max(map(len, text.splitlines())) <= 80
     assert text.startswith("CIFAR-10, IID: 63 %, fast switch\n")
@@ -263,8 +345,7 @@ def test_a_table_fits_a_terminal_and_stands_beside_the_paper() -> None:
 
 
 def test_the_slow_switch_stands_beside_the_papers_second_table() -> None:
-    rows = list_rows(compared(), "slow")
-    text = render_markdown(make_blocks(rows), "slow")
+    text = render_markdown(blocks_of(compared(), "slow"), "slow")
     assert text.startswith("# Table II: traffic to the target accuracy, slow switch\n")
     assert (
         "| CIFAR-10, IID | 63 % | fediac | 1 | 3 | 300.0 | 33.0 s | 70.0 % | 70.0 % | "
@@ -299,7 +380,7 @@ def test_targets_of_all_seeds_have_a_mean() -> None:
         make_run([best] * 3, scenario="digits", entrant="fedavg", seed=seed)
         for seed, best in enumerate((0.8, 0.8, 0.86), start=1)
     ]
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     text = show(block, width=120)
     assert text.startswith("Digits by writer: 80 % (78 % to 84 %), fast switch\n")
 
@@ -309,7 +390,7 @@ def test_a_stand_in_names_the_row_that_it_stands_beside() -> None:
         make_run([0.7] * 50, scenario="unipen62", entrant="fedavg"),
         make_run([0.7], scenario="unipen62"),
     ]
-    (block,) = make_blocks(list_rows(runs, "fast"))
+    (block,) = blocks_of(runs)
     text = " ".join(show(block).split())
     assert text.startswith("UNIPEN, 62 classes by writer: 68 %, fast switch ")
     assert "In the paper, FEMNIST to 79 %: FediAC 528 MB, libra 897 MB" in text

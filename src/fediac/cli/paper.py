@@ -93,9 +93,10 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Reproduce tables and figures of the paper.
 
-    Runs what is not stored in DIR yet, then writes tables and figures from everything
-    that is. Runs are kept in DIR/runs/SCENARIO/ENTRANT/seedK, so a later command goes
-    on where an earlier one stopped; several products share their runs.
+    Runs what is not stored in DIR yet, then writes tables of everything that is, and
+    figures of the scenarios and seeds that are asked for. Runs are kept in
+    DIR/runs/SCENARIO/ENTRANT/seedK, so a later command goes on where an earlier one
+    stopped; several products share their runs.
 
     \b
     table1, table2   rounds, payload and simulated time to the target accuracy, with

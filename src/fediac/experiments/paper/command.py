@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ from fediac.experiments.commands import FAILED, INTERRUPTED, require_torch
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.paper.data import can_download, check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
-from fediac.experiments.paper.plan import Product, Scope, make_plan
+from fediac.experiments.paper.plan import PlannedRun, Product, Scope, make_plan
 from fediac.experiments.paper.products import (
     Made,
     make_product,
@@ -21,7 +21,7 @@ from fediac.experiments.paper.products import (
     write_pages,
 )
 from fediac.experiments.paper.scenarios import Scenario
-from fediac.experiments.paper.steps import Device, Manner
+from fediac.experiments.paper.steps import Device, Manner, needs_running
 from fediac.experiments.paper.theory_product import list_missing, make_theory
 from fediac.experiments.plots import require_matplotlib
 from fediac.experiments.progress import ProgressBars
@@ -60,22 +60,54 @@ class Request:
             sys.stderr.flush()
 
 
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """What a command could not do, a line each.
+
+    Attributes:
+        left_out: Scenarios without data.
+        failed: Runs and products.
+    """
+
+    left_out: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
 def paper_command(request: Request) -> None:
     """Make the tables and figures that were asked for, running what is missing."""
-    failures: list[str] = []
+    problems = Problems()
     if request.is_dry:
         _show_steps(request)
         return
     _check_folder(request)
     if request.may_run:
         with data_folder(request.data):
-            failures = _run_missing(request)
-    made = {product: _make(product, request) for product in request.products}
-    pages = write_pages(_all_scenarios(request), request.out)
-    pages.append(write_inventory(request.out))
-    _show(request, made, pages, failures)
-    if failures:
+            problems = _run_missing(request)
+    made = _make_all(request, problems)
+    pages = []
+    if made:
+        pages += write_pages(_all_scenarios(request), request.out)
+        pages.append(write_inventory(request.out))
+    _show(request, made, pages, problems)
+    if problems.failed:
         sys.exit(FAILED)
+
+
+def _make_all(request: Request, problems: Problems) -> dict[Product, Made]:
+    """Make what can be made; where that is not all, the rest has failed.
+
+    Raises:
+        RunError: There is nothing to show, and nothing else that went wrong.
+    """
+    made = {}
+    for product in request.products:
+        try:
+            made[product] = _make(product, request)
+        except RunError as error:
+            if len(request.products) == 1 and not problems.failed:
+                raise
+            problems.failed.append(f"{product}: {error}")
+    return made
 
 
 def _all_scenarios(request: Request) -> list[Scenario]:
@@ -98,8 +130,8 @@ def _check_folder(request: Request) -> None:
             read_checked(product, request.scope, request.out)
 
 
-def _lacking(request: Request) -> set[str]:
-    """Return the scenarios whose data are missing, after saying which they are.
+def _lacking(request: Request, scenarios: Sequence[Scenario]) -> dict[str, str]:
+    """Return the scenarios whose data are missing, after saying what they lack.
 
     Whoever names a scenario wants that one; without a name, the paper's scenarios that
     can be run are.
@@ -107,14 +139,25 @@ def _lacking(request: Request) -> set[str]:
     Raises:
         DatasetError: Data are missing for a scenario that was named, or for all.
     """
-    scenarios = _all_scenarios(request)
     problems = _find_problems(scenarios, may_download=request.may_download)
     is_named = bool(request.scope.only) or request.scope.is_quick
-    if problems and (is_named or len(problems) == len(scenarios)):
+    if problems and (is_named or len(problems) == len(_all_scenarios(request))):
         raise next(iter(problems.values()))
     for problem in problems.values():
         request.say(f"left out: {problem}")
-    return set(problems)
+    return {name: str(problem) for name, problem in problems.items()}
+
+
+def _list_running(
+    plan: Sequence[PlannedRun],
+    theory: Sequence[tuple[Scenario, int]],
+    request: Request,
+) -> list[Scenario]:
+    """Return the scenarios of which something is to be run: these need their data."""
+    own = [run.scenario for run in plan if needs_running(run, request.out)]
+    own += [scenario for scenario, _ in theory]
+    names = {scenario.name for scenario in own}
+    return [each for each in _all_scenarios(request) if each.name in names]
 
 
 def _find_problems(
@@ -130,12 +173,14 @@ def _find_problems(
     return problems
 
 
-def _run_missing(request: Request) -> list[str]:
-    """Run what is missing; return a line on each run that failed."""
-    plan = make_plan(request.products, request.scope)
-    lacking = _lacking(request)
+def _run_missing(request: Request) -> Problems:
+    """Run what is missing; return what was left out and which runs failed."""
+    plan, theory = make_plan(request.products, request.scope), _missing_theory(request)
+    running = _list_running(plan, theory, request)
+    lacking = _lacking(request, running)
+    problems = Problems(left_out=list(lacking.values()))
     plan = [run for run in plan if run.scenario.name not in lacking]
-    theory = [each for each in _missing_theory(request) if each[0].name not in lacking]
+    theory = [each for each in theory if each[0].name not in lacking]
     require_torch()
     from fediac.experiments.building import choose_device
     from fediac.experiments.paper.running import measure_theory, run_plan
@@ -145,12 +190,12 @@ def _run_missing(request: Request) -> list[str]:
     manner = Manner(request.out, request.device, request.keeps_models, request.say)
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:
-            failures = run_plan(plan, manner, bars)
+            problems.failed.extend(run_plan(plan, manner, bars))
             rounds = request.scope.extent.theory_rounds
-            failures += measure_theory(theory, rounds, manner, bars)
+            problems.failed.extend(measure_theory(theory, rounds, manner, bars))
     except KeyboardInterrupt:
         _say_how_to_go_on(request)
-    return failures
+    return problems
 
 
 def _missing_theory(request: Request) -> list[tuple[Scenario, int]]:
@@ -180,32 +225,32 @@ def _show(
     request: Request,
     made: Mapping[Product, Made],
     pages: Sequence[Path],
-    failures: Sequence[str],
+    problems: Problems,
 ) -> None:
     files = [path for each in made.values() for path in each.files] + list(pages)
     if request.as_json:
         document: dict[str, Any] = {p.value: each.numbers for p, each in made.items()}
-        document |= {"files": [str(path) for path in files], "failed": list(failures)}
+        document |= {"files": [str(path) for path in files], **asdict(problems)}
         write_json(document)
         return
     console = open_console()
     for each in made.values():
         for part in each.shown:
             console.print(part)
-    lines = [f"wrote {', '.join(str(path) for path in files)}"]
-    for line in lines + [f"failed: {each}" for each in failures]:
+    lines = [f"wrote {', '.join(str(path) for path in files)}"] if files else []
+    for line in lines + [f"failed: {each}" for each in problems.failed]:
         console.print(line, soft_wrap=True)
 
 
 def _show_steps(request: Request) -> None:
     """Say what would be run, and which data it would not find."""
-    steps = list_steps(make_plan(request.products, request.scope), request.out)
-    theory = _missing_theory(request)
+    plan, theory = make_plan(request.products, request.scope), _missing_theory(request)
+    steps = list_steps(plan, request.out)
     labels = [f"{scenario.name} seed {seed}" for scenario, seed in theory]
     with data_folder(request.data):
         scenarios = [
             each
-            for each in _all_scenarios(request)
+            for each in _list_running(plan, theory, request)
             if not (request.may_download and can_download(each))
         ]
         problems = _find_problems(scenarios, may_download=False)

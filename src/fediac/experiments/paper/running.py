@@ -4,20 +4,35 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from fediac.errors import FediacError
+from fediac.errors import FediacError, RunError, say_reason
 from fediac.experiments.files import lock_folder
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import count
 from fediac.experiments.paper.plan import PlannedRun
 from fediac.experiments.paper.scenarios import Scenario
-from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
+from fediac.experiments.paper.steps import (
+    Manner,
+    Step,
+    Task,
+    check_same,
+    find_task,
+    folder_of,
+)
+from fediac.experiments.paper.stored import read_one
 from fediac.experiments.paper.theory_check import measure
-from fediac.experiments.paper.theory_product import measurement_file, plan_measurement
+from fediac.experiments.paper.theory_product import (
+    measurement_file,
+    plan_measurement,
+    stored_rounds,
+)
 from fediac.experiments.paper.theory_stored import save_measurement
-from fediac.experiments.records import CHECKPOINT, SUMMARY, Record
+from fediac.experiments.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Record
 from fediac.experiments.run import Watcher, run_experiment
-from fediac.experiments.run_folder import drop_model
+from fediac.experiments.run_folder import MODEL, drop_model
 from fediac.experiments.settings import RunSettings
+
+_FAILURES = (FediacError, ValueError, OSError, MemoryError, RuntimeError)
+"""What may end one run and leave others alone; PyTorch's errors are the last kind."""
 
 
 def run_plan(
@@ -25,8 +40,9 @@ def run_plan(
 ) -> list[str]:
     """Run what is missing of a plan; return a line on each run that failed.
 
-    A run that fails, such as one whose model diverges, does not keep others from
-    running. Whatever is stored already is looked at before anything runs.
+    A run that fails, such as one whose model diverges or does not fit into memory, does
+    not keep others from running. Whatever is stored already is looked at before
+    anything runs.
 
     Raises:
         RunError: A stored run had other settings; nothing has been run then.
@@ -39,10 +55,19 @@ def run_plan(
         place = f"[{number}/{len(plan)}] {run.label}"
         try:
             _complete(run, place, manner, watcher)
-        except (FediacError, ValueError) as error:
-            failures.append(f"{run.label}: {error}")
-            manner.say(f"{place} failed: {error}")
+        except _FAILURES as error:
+            failures.append(f"{run.label}: {_reason(error)}")
+            manner.say(f"{place} failed: {_reason(error)}")
     return failures
+
+
+def _reason(error: Exception) -> str:
+    """Return why a run failed, in one line."""
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{say_reason(error)}"
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0]
 
 
 def _complete(
@@ -50,7 +75,7 @@ def _complete(
 ) -> None:
     """Get one run to all of its ends; keep its checkpoint only in between."""
     folder = folder_of(run, manner.results)
-    _finish_replacing(folder)
+    _finish_replacing(run, folder)
     has_run = False
     for until in run.untils:
         task = find_task(run, until, manner.results)
@@ -86,12 +111,27 @@ def _run_in(
 ) -> Record:
     resumes = (place / CHECKPOINT).exists()
     if not resumes:
-        with lock_folder(place):  # a run that was killed before its first checkpoint
-            shutil.rmtree(place)
+        with lock_folder(place):
+            _clear(place)
     with named(setting_names(settings)):
         return run_experiment(
             settings, place, resumes=resumes, watcher=watcher, keeps_model=keeps
         )
+
+
+def _clear(place: Path) -> None:
+    """Delete what a run left that was killed before its first checkpoint.
+
+    Raises:
+        RunError: Another process has completed the run since it was looked at.
+    """
+    if (place / SUMMARY).exists() and read_one(place) is not None:
+        raise RunError(
+            f"{place}: another process has just completed this run; give the same "
+            "command again"
+        )
+    for name in (CONFIG, ROUNDS, SUMMARY, MODEL):
+        (place / name).unlink(missing_ok=True)
 
 
 def _beside(folder: Path, ending: str) -> Path:
@@ -106,10 +146,14 @@ def _replace(folder: Path, beside: Path) -> None:
     shutil.rmtree(old)
 
 
-def _finish_replacing(folder: Path) -> None:
+def _finish_replacing(run: PlannedRun, folder: Path) -> None:
     """Go on where somebody was killed between having a run and replacing the old one.
 
-    A run beside that is complete has a summary, and no checkpoint to go on from.
+    A run beside that is complete has a summary, and no checkpoint to go on from. One
+    that is not longer than what is stored replaces nothing.
+
+    Raises:
+        RunError: The run beside had other settings.
     """
     old, beside = _beside(folder, "old"), _beside(folder, "again")
     if old.exists():
@@ -119,7 +163,13 @@ def _finish_replacing(folder: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
     if (beside / SUMMARY).exists() and not (beside / CHECKPOINT).exists():
         with lock_folder(folder):
-            _replace(folder, beside)
+            new, stored = read_one(beside), read_one(folder)
+            if new is not None:
+                check_same(new.settings, run, beside)
+            if new is None or (stored and len(stored.records) >= len(new.records)):
+                shutil.rmtree(beside)
+            else:
+                _replace(folder, beside)
 
 
 def _describe(summary: Record) -> str:
@@ -144,12 +194,14 @@ def measure_theory(
     failures = []
     for scenario, seed in wanted:
         label = f"{scenario.name} theory seed {seed}"
-        manner.say(f"{label} runs to round {rounds[-1]}")
         try:
-            _measure(scenario, seed, rounds, manner, watcher)
-        except (FediacError, ValueError) as error:
-            failures.append(f"{label}: {error}")
-            manner.say(f"{label} failed: {error}")
+            # What was measured before is looked at again, so that none of it is lost.
+            own = sorted({*rounds, *stored_rounds(scenario, seed, manner.results)})
+            manner.say(f"{label} runs to round {own[-1]}")
+            _measure(scenario, seed, own, manner, watcher)
+        except _FAILURES as error:
+            failures.append(f"{label}: {_reason(error)}")
+            manner.say(f"{label} failed: {_reason(error)}")
         else:
             manner.say(f"{label} is done")
     return failures

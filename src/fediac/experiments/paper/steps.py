@@ -113,6 +113,16 @@ def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
     return Task(run, until, step, target, stored)
 
 
+def needs_running(run: PlannedRun, results: Path) -> bool:
+    """Return whether a planned run is not there yet, to all of its ends.
+
+    Raises:
+        RunError: What is stored under this name had other settings.
+    """
+    tasks = (find_task(run, until, results) for until in run.untils)
+    return any(task.step is not Step.REUSE for task in tasks)
+
+
 def goes_far_enough(stored: StoredRun, stop: StopSettings) -> bool:
     """Return whether some round of a stored run is where ``stop`` would end it."""
     return any(stop_reason(stop, record) for record in stored.records)

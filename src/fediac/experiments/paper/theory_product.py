@@ -30,14 +30,22 @@ def list_missing(scope: Scope, results: Path) -> list[tuple[Scenario, int]]:
         RunError: What is stored had other settings, or a file is damaged.
     """
     wanted = set(scope.extent.theory_rounds)
-    missing = []
-    for scenario in scope.scenarios(Product.FIG_THEORY):
-        for seed in scope.seeds:
-            found = _load(scenario, seed, results)
-            rounds = {each.round_number for each in found.rounds} if found else set()
-            if not wanted <= rounds:
-                missing.append((scenario, seed))
-    return missing
+    return [
+        (scenario, seed)
+        for scenario in scope.scenarios(Product.FIG_THEORY)
+        for seed in scope.seeds
+        if not wanted <= stored_rounds(scenario, seed, results)
+    ]
+
+
+def stored_rounds(scenario: Scenario, seed: int, results: Path) -> set[int]:
+    """Return the rounds that are measured.
+
+    Raises:
+        RunError: What is stored had other settings, or a file is damaged.
+    """
+    found = _load(scenario, seed, results)
+    return set() if found is None else {each.round_number for each in found.rounds}
 
 
 def plan_measurement(scenario: Scenario, seed: int) -> PlannedRun:

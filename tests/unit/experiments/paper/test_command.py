@@ -90,6 +90,7 @@ def test_failed_runs_are_named_after_what_could_be_shown(
     assert len(planned) == 6
     document = json.loads(capsys.readouterr().out)
     assert document["failed"] == ["digits libra seed 1: no"]
+    assert document["left_out"] == []
     assert [row["algorithm"] for row in document["table1"]] == ["fedavg"]
 
 
@@ -151,6 +152,68 @@ def test_a_folder_that_is_not_there_is_not_made_to_be_shown(tmp_path: Path) -> N
     with refuses(f"{out}: there is no such folder of results", RunError):
         paper_command(ask("table1", out=out, may_run=False))
     assert not out.exists()
+
+
+def test_what_can_be_made_is_made_and_the_rest_has_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
+    request = ask("table1", "fig-noniid", out=tmp_path, may_run=False)
+    with pytest.raises(SystemExit) as caught:
+        paper_command(request)
+    assert caught.value.code == 1
+    shown = capsys.readouterr().out
+    assert "switchml" in shown
+    why = f"{tmp_path}: holds no run that fig-noniid could show"
+    assert shown.splitlines()[-1] == f"failed: fig-noniid: {why}"
+
+
+def test_runs_that_failed_are_named_where_nothing_can_be_shown(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = ask("table1", out=tmp_path, scope=Scope(is_quick=True))
+    with pytest.raises(SystemExit) as caught:
+        paper_command(request)
+    assert caught.value.code == 1
+    assert len(planned) == 6
+    assert capsys.readouterr().out.splitlines() == [
+        "failed: digits libra seed 1: no",
+        f"failed: table1: {tmp_path}: holds no run that table1 could show",
+    ]
+
+
+def test_data_are_needed_only_for_what_is_to_be_run(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=100)
+    scope = Scope(only=("cifar10-iid",), entrants=("switchml",))
+    request = ask("table1", out=tmp_path, data=tmp_path / "none", scope=scope)
+    paper_command(request)
+    assert planned == ["cifar10-iid switchml seed 1"]
+    paper_command(replace(request, is_dry=True))
+    shown = capsys.readouterr()
+    assert "missing" not in shown.out
+    assert shown.err == ""
+
+
+def test_a_program_is_told_what_was_left_out(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "unipen62_by_writer.npz").touch()
+    store(tmp_path, "cifar10-iid", "switchml")
+    scope = Scope(entrants=("fediac",))
+    paper_command(ask("table1", out=tmp_path, data=data, scope=scope, as_json=True))
+    assert planned == ["unipen62 fedavg seed 1", "unipen62 fediac seed 1"]
+    left_out = json.loads(capsys.readouterr().out)["left_out"]
+    assert [line.partition(":")[0] for line in left_out] == [
+        "cifar10-iid",
+        "cifar10-noniid",
+        "femnist",
+        "cifar100-iid",
+        "cifar100-noniid",
+    ]
 
 
 def test_a_request_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fediac.experiments.paper.entrants import FEDAVG, Entrant
 from fediac.experiments.paper.plan import PlannedRun, Until
 from fediac.experiments.paper.running import measure_theory, run_plan
 from fediac.experiments.paper.scenarios import PaperSettings, Scenario
-from fediac.experiments.paper.steps import Manner, Step, find_task, folder_of
+from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
 from fediac.experiments.paper.stored import read_one, read_stored
 from fediac.experiments.paper.theory_product import measurement_file
 from fediac.experiments.paper.theory_stored import load_measurement
@@ -166,6 +166,20 @@ def test_a_run_that_was_being_replaced_when_it_was_killed_is_not_run_again(
     replaced(run, results)
 
 
+def test_a_run_beside_that_is_not_longer_replaces_nothing(
+    scenario: Scenario, results: Path, tmp_path: Path
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    run_to(results, run)
+    before = read_lines(folder)
+    run_to(tmp_path / "elsewhere", plan_run(scenario, TWO))
+    folder_of(run, tmp_path / "elsewhere").rename(folder.with_name("seed1.again"))
+    assert run_to(results, run) == ["is stored"]
+    assert read_lines(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["seed1"]
+
+
 def test_the_old_run_comes_back_if_the_new_one_is_gone(
     scenario: Scenario, results: Path
 ) -> None:
@@ -235,8 +249,35 @@ def test_a_run_killed_before_its_first_round_begins_anew(
     run = plan_run(scenario, TWO)
     folder_of(run, results).mkdir(parents=True)
     (folder_of(run, results) / "config.toml").write_text("seed = 7\n")
+    (folder_of(run, results) / "notes.txt").write_text("mine\n")
     assert run_to(results, run) == ["runs"]
     assert read_one(folder_of(run, results)) is not None
+    assert (folder_of(run, results) / "notes.txt").read_text() == "mine\n"
+
+
+def test_a_run_that_somebody_else_has_just_completed_is_not_thrown_away(
+    scenario: Scenario, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan([run], make_manner(results)[0], StopAfter(1))
+    tasks: list[Task] = []
+
+    def find_and_lose(*args: Any) -> Task:
+        tasks.append(find_task(*args))
+        if len(tasks) == 2:  # the first one was found before anything ran
+            monkeypatch.setattr(running, "find_task", find_task)
+            assert run_to(results, run) == ["goes on"]
+        return tasks[-1]
+
+    monkeypatch.setattr(running, "find_task", find_and_lose)
+    assert run_plan([run], make_manner(results)[0]) == [
+        f"digits fediac seed 1: {folder}: another process has just completed this run; "
+        "give the same command again"
+    ]
+    assert len(read_lines(folder)) == 4
+    assert run_to(results, run) == ["is stored"]
 
 
 def test_several_ends_of_one_run_are_reached_one_after_the_other(
@@ -294,7 +335,7 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     assert not folder_of(new, results).exists()
 
 
-@pytest.mark.parametrize("kind", [RunError, ValueError])
+@pytest.mark.parametrize("kind", [RunError, ValueError, RuntimeError, MemoryError])
 def test_a_run_that_fails_does_not_stop_the_others(
     scenario: Scenario,
     results: Path,
@@ -320,6 +361,29 @@ def test_a_run_that_fails_does_not_stop_the_others(
     )
     assert lines[1] == f"[1/2] digits libra seed 1 failed: {failure[21:]}"
     assert [run.entrant for run in read_stored(results)] == ["fediac"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PermissionError(13, "Permission denied", "runs"), "runs: permission denied"),
+        (MemoryError(), "MemoryError"),
+        (RuntimeError("CUDA out of memory.\nTried to"), "CUDA out of memory."),
+    ],
+)
+def test_a_failure_is_one_line(
+    scenario: Scenario,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    reason: str,
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(running, "run_experiment", fail)
+    failures = run_plan([plan_run(scenario, TWO)], make_manner(results)[0])
+    assert failures == [f"digits fediac seed 1: {reason}"]
 
 
 def test_a_measurement_that_fails_does_not_stop_the_others(
@@ -363,3 +427,14 @@ def test_missing_results_need_everything(scenario: Scenario, results: Path) -> N
     assert find_task(run, TWO, results).step is Step.REUSE
     shutil.rmtree(results)
     assert find_task(run, TWO, results).step is Step.START
+
+
+def test_a_measurement_of_other_rounds_keeps_those_before(
+    scenario: Scenario, results: Path
+) -> None:
+    manner, lines = make_manner(results)
+    assert measure_theory([(scenario, 1)], [2], manner) == []
+    assert measure_theory([(scenario, 1)], [1], manner) == []
+    stored = load_measurement(measurement_file(results, "digits", 1))
+    assert [each.round_number for each in stored.rounds] == [1, 2]
+    assert lines[2] == "digits theory seed 1 runs to round 2"

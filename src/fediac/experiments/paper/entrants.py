@@ -20,12 +20,18 @@ class Entrant:
         name: Also that of its folder of runs.
         changes: Settings in which it differs from its scenario, by dotted name.
         setting: What is varied, in words, where something is.
+        alias: The name it has in a family of settings, where its own is another.
     """
 
     name: str
     algorithm: str
     changes: tuple[tuple[str, Any], ...] = ()
     setting: str = ""
+    alias: str = ""
+
+    def is_called(self, names: Sequence[str]) -> bool:
+        """Return whether one of these names means this entrant."""
+        return self.name in names or (bool(self.alias) and self.alias in names)
 
     def apply(self, settings: RunSettings) -> RunSettings:
         """Return a scenario's settings as this entrant runs them."""
@@ -176,7 +182,8 @@ def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
     own = essence(entrant.apply(settings))
     for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):
         if essence(known.apply(settings)) == own:
-            return replace(known, setting=entrant.setting)
+            alias = "" if known.name == entrant.name else entrant.name
+            return replace(known, setting=entrant.setting, alias=alias)
     return entrant
 
 
@@ -212,7 +219,9 @@ def check_names(names: Sequence[str], entrants: Sequence[Entrant]) -> None:
     Raises:
         ConfigError: A name is unknown; the message names the nearest.
     """
-    known = dict.fromkeys(each.name for each in entrants)
+    known = dict.fromkeys(
+        name for each in entrants for name in (each.name, each.alias) if name
+    )
     for name in names:
         if name not in known:
             raise ConfigError(f"unknown entrant {name!r}{hint_name(name, known)}")

@@ -266,5 +266,5 @@ def _needs(
     return runs + [
         PlannedRun(scenario, each, seed, (until,))
         for each in list_entrants(product, scenario, extent)
-        if not scope.entrants or each.name in scope.entrants
+        if not scope.entrants or each.is_called(scope.entrants)
     ]

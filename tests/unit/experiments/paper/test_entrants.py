@@ -101,6 +101,9 @@ def test_what_runs_already_is_not_run_under_another_name(
     known = find_known(entrant, settings)
     assert known.name == name
     assert known.setting == entrant.setting
+    assert known.is_called([entrant.name])
+    assert known.is_called([name])
+    assert not known.is_called(["", "other"])
     assert essence(known.apply(settings)) == essence(entrant.apply(settings))
 
 

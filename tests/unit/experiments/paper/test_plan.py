@@ -112,6 +112,22 @@ def test_an_entrant_of_one_product_is_none_of_another() -> None:
     assert names(plan) == ["fediac-n30-a10"]
 
 
+def test_a_setting_that_is_the_scenarios_own_may_be_called_by_either_name() -> None:
+    scope = Scope(
+        only=("cifar10-iid", "cifar10-noniid"),
+        entrants=("fediac-a3", "switchml-bits8", "libra"),
+    )
+    plan = make_plan([Product.SWEEPS], scope)
+    assert [run.label for run in plan] == [
+        "cifar10-iid fediac seed 1",
+        "cifar10-iid switchml seed 1",
+        "cifar10-iid libra seed 1",
+        "cifar10-noniid fediac-a3 seed 1",
+        "cifar10-noniid switchml seed 1",
+        "cifar10-noniid libra seed 1",
+    ]
+
+
 def test_an_unknown_entrant_or_scenario_is_refused() -> None:
     message = "unknown entrant 'libr'; did you mean 'libra'?"
     with refuses(message, ConfigError):

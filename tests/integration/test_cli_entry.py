@@ -3,9 +3,11 @@
 import builtins
 import json
 import os
+import signal
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -202,16 +204,55 @@ def test_ctrl_c_while_importing_is_one_line(
     assert capsys.readouterr() == ("", "stopped\n")
 
 
-def test_ctrl_c_in_a_command_is_one_line_at_most(
+def test_ctrl_c_in_a_command_is_one_line(
     fediac: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*, as_json: bool) -> None:
         raise KeyboardInterrupt(as_json)
 
     monkeypatch.setattr("fediac.experiments.doctor.run_doctor", interrupt)
-    result = fediac("doctor")
-    assert (result.code, result.out) == (130, "")
-    assert result.err in ("", "stopped\n")
+    assert fediac("doctor") == Result(130, "", "stopped\n")
+
+
+def test_sigterm_in_a_command_does_what_ctrl_c_does(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went_on = []
+
+    def terminate(*, as_json: bool) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)  # as some schedulers do
+            went_on.append(as_json)
+
+    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", terminate)
+    assert fediac("doctor") == Result(143, "", "stopped\n")
+    assert went_on == [False]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_handler_of_sigterm_that_is_there_stays(
+    fediac: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came = []
+
+    def terminate(*, as_json: bool) -> None:
+        assert not as_json
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", terminate)
+    before = signal.signal(signal.SIGTERM, lambda *_: came.append("mine"))
+    try:
+        assert fediac("doctor") == Result(0, "", "")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == ["mine"]
+
+
+def test_a_command_runs_in_any_thread(fediac: Command) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fediac, "--version").result().code == 0
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """run and compare as a user types them: flags, folders and what is missing."""
 
 import json
+import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fediac.experiments import commands
+from fediac.experiments.progress import ProgressBars
 from tests.integration.command import Command, Result
-from tests.tiny import write_data
+from tests.tiny import read_lines, write_data
 
 
 @pytest.fixture
@@ -167,3 +171,34 @@ def test_a_share_of_clients_takes_part(
     assert document["target"]["accuracy"] == 0.01
     line = json.loads((out / "rounds.jsonl").read_text().splitlines()[0])
     assert line["clients"] == 2
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_a_job_that_is_preempted_loses_no_round(
+    fediac: Command,
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    names = ["--algorithms=fedavg"] if command == "compare" else []
+    rare = ["--set=stop.rounds=4", "--set=save.checkpoint_every=500"]
+    rare.append("--set=train.at_once=1")
+    words: list[Any] = [command, config, *names, *rare, "--out", tmp_path / "out"]
+    folder = tmp_path / "out" / ("fedavg" if command == "compare" else "")
+    n_left = [10]  # three rounds of three clients, and one more
+
+    def preempt(_: ProgressBars) -> None:
+        n_left[0] -= 1
+        if not n_left[0]:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressBars, "client_done", preempt)
+        result = fediac(*words)
+    assert result.code == 143
+    assert result.err.startswith("stopped; everything up to the last checkpoint is in ")
+    assert len(read_lines(folder)) == 3
+    again = fediac(*words, "--resume")
+    assert (again.code, again.err) == (0, "")  # no round is run again
+    assert len(read_lines(folder)) == 4

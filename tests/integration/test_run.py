@@ -243,6 +243,32 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -
     assert resume(settings, tmp_path / "run") == expected
 
 
+@pytest.mark.parametrize(
+    ("every", "n_events", "lost"),
+    [
+        (5, 9, "rounds 1 to 2 are"),
+        (5, 5, "round 1 is"),
+        (2, 12, "round 3 is"),
+        (2, 9, ""),
+        (2, 1, ""),
+    ],
+)
+def test_a_run_that_goes_on_says_which_rounds_were_lost(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    every: int,
+    n_events: int,
+    lost: str,
+) -> None:
+    settings = settings_of(tmp_path, n_rounds=4, save={"checkpoint_every": every})
+    folder = tmp_path / "run"
+    with pytest.raises(KilledError):
+        run_experiment(settings, folder, resumes=False, watcher=KillAt(n_events))
+    resume(settings, folder)
+    line = f"{folder}: {lost} in no checkpoint, and run again\n" if lost else ""
+    assert capsys.readouterr() == ("", line)
+
+
 def test_a_run_that_is_complete_stays_as_it_is(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     expected = run_whole(settings, tmp_path / "run")

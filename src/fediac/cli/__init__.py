@@ -1,20 +1,59 @@
 """The ``fediac`` command: argument parsing only; `experiments` does the work."""
 
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 __all__ = ["main"]
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
 
+TERMINATED = 143
+"""The exit code of a command that SIGTERM ended."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; Ctrl-C is one line at any moment, imports included."""
-    try:
-        from fediac.cli.entry import run_app
+    """Run the command line; Ctrl-C is one line at any moment, imports included.
 
-        run_app(arguments)
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        sys.exit(INTERRUPTED)
+    So is SIGTERM, with an exit code of its own.
+    """
+    with _stopping_at_sigterm():
+        try:
+            from fediac.cli.entry import run_app
+
+            run_app(arguments)
+        except KeyboardInterrupt:
+            sys.stderr.write("stopped\n")
+            sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _stopping_at_sigterm() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: a job that is preempted loses no round.
+
+    Whoever has a handler of their own keeps it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        # Some send it twice; the second must not end the saving of a checkpoint.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        came.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except SystemExit as ended:
+        if came and ended.code == INTERRUPTED:
+            sys.exit(TERMINATED)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 
 import typer
 
-from fediac.cli import network, paper, rounds, runs, theory
+from fediac.cli import INTERRUPTED, network, paper, rounds, runs, theory
 from fediac.cli.app import app
 from fediac.errors import FediacError, say_reason
 
@@ -45,7 +45,18 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
         _fail("some file given is nested too deeply")
     except (FediacError, ValueError) as error:
         _fail(str(error) or type(error).__name__)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(_exit_code(code))
+
+
+def _exit_code(returned: object) -> int:
+    """Return the exit code by what a command returned.
+
+    Raises:
+        KeyboardInterrupt: Typer had turned one into its exit code, without a word.
+    """
+    if returned == INTERRUPTED:
+        raise KeyboardInterrupt
+    return returned if isinstance(returned, int) else 0
 
 
 def _show_what_can_be_shown() -> None:

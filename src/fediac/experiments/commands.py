@@ -6,7 +6,7 @@ should not.
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -59,6 +59,7 @@ def run_command(
         with ProgressBars(is_quiet=as_json) as bars, named(setting_names(settings)):
             summary = run_experiment(settings, folder, resumes=resumes, watcher=bars)
     except KeyboardInterrupt:
+        _require_begun([folder])
         _say_how_to_go_on(["run", str(config)], folder, overrides)
     if as_json:
         write_json(summary)
@@ -101,6 +102,7 @@ def compare_command(
                 settings, names, folder, resumes=resumes, watcher=bars
             )
     except KeyboardInterrupt:
+        _require_begun(folder / name for name in names)
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
     documents: list[Record] = list(compared.summaries.values())
@@ -140,12 +142,16 @@ def _require(settings: RunSettings) -> None:
         )
 
 
+def _require_begun(folders: Iterable[Path]) -> None:
+    """End here if Ctrl-C came before there was any run to go on with."""
+    if not any((folder / CONFIG).exists() for folder in folders):
+        sys.stderr.write("stopped before anything was written\n")
+        sys.exit(INTERRUPTED)
+
+
 def _say_how_to_go_on(
     command: Sequence[str], folder: Path, overrides: Sequence[str]
 ) -> NoReturn:
-    if not folder.exists():
-        sys.stderr.write("stopped before anything was written\n")
-        sys.exit(INTERRUPTED)
     words = ["fediac", *command, "--out", str(folder)]
     for override in overrides:
         words += ["--set", override]

@@ -1,18 +1,35 @@
 """The same settings with several algorithms, a folder each, and what came out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from fediac.compressors import CATALOG, find
+from fediac.compressors import CATALOG, OmniReduce, find
 from fediac.errors import ConfigError, UpdateError
+from fediac.experiments.building import build_experiment, make_algorithm
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
-from fediac.experiments.records import ROUNDS, SUMMARY, Record, write_summary
+from fediac.experiments.records import (
+    CONFIG,
+    ROUNDS,
+    SUMMARY,
+    Record,
+    write_summary,
+)
 from fediac.experiments.report.rounds import parse_object
+from fediac.experiments.report.settings import EXPECTED
 from fediac.experiments.run import Watcher, run_experiment
 from fediac.experiments.run_folder import check_folder
-from fediac.experiments.settings import RunSettings
+from fediac.experiments.settings import RunSettings, by_key, read_settings
+from fediac.transports.packets import require_block
+
+_MAY_DIFFER = (
+    *EXPECTED,
+    "data.download",
+    "tuning",  # of fediac alone
+    *(f"{name}." for name in CATALOG),
+)
+"""How settings begin that runs in one comparison need not share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +66,9 @@ def compare_algorithms(
         watcher: Is told about every round of every run.
 
     Raises:
-        ConfigError: A name is unknown, or a folder holds another run; nothing has been
-            run then.
+        ConfigError: A name is unknown, a folder holds another run, a setting does not
+            fit, or earlier runs in the folder had others; nothing has been run then.
+        RunError: The summary of an earlier run is damaged; nothing has been run then.
         UpdateError: No algorithm's model stayed finite.
     """
     if not algorithms:
@@ -61,6 +79,9 @@ def compare_algorithms(
     for name, each in runs.items():
         find(name)
         check_folder(each, folder / name, resumes=resumes)
+    before = _read_summaries(folder)
+    _check_comparable(settings, [folder / name for name in before if name not in runs])
+    _check_algorithms(runs)
     summaries: dict[str, Record] = {}
     errors: dict[str, UpdateError] = {}
     for name, each in runs.items():
@@ -73,22 +94,70 @@ def compare_algorithms(
         except UpdateError as error:
             errors[name] = error
         finally:
-            ended = _all_summaries(folder, summaries)
-            if ended:
-                write_summary(folder, {"algorithms": ended})
+            _write_ended(folder, before | summaries)
     if not summaries:
         raise next(iter(errors.values()))
     return Comparison(summaries, {name: str(each) for name, each in errors.items()})
 
 
-def _all_summaries(folder: Path, new: Mapping[str, Record]) -> list[Record]:
-    """Return the summaries of all runs that have ended, earlier comparisons' too."""
-    before = {}
-    for name in CATALOG:
-        path = folder / name / SUMMARY
-        if path.exists():
-            before[name] = parse_object(path.read_text(encoding="utf-8"), str(path))
-    return list((before | dict(new)).values())
+def _read_summaries(folder: Path) -> dict[str, Record]:
+    """Return algorithm -> summary of all runs that ended in earlier comparisons."""
+    paths = {name: folder / name / SUMMARY for name in CATALOG}
+    return {
+        name: parse_object(path.read_bytes(), str(path))
+        for name, path in paths.items()
+        if path.exists()
+    }
+
+
+def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
+    """Write summaries of the runs that have ended; one that goes on has none."""
+    ended = [
+        summaries[name]
+        for name in CATALOG
+        if name in summaries and (folder / name / SUMMARY).exists()
+    ]
+    if ended:
+        write_summary(folder, {"algorithms": ended})
+
+
+def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
+    """Refuse to run beside others whose data, training or network were not the same."""
+    wanted = by_key(asdict(settings))
+    for config in (other / CONFIG for other in others):
+        had = by_key(asdict(read_settings(config)))
+        for key, value in wanted.items():
+            if not key.startswith(_MAY_DIFFER) and value != had[key]:
+                raise ConfigError(
+                    f"{config}: {key} was {had[key]!r}, got {value!r}; a comparison "
+                    "needs the same settings, but for algorithms' own, [stop] and "
+                    "[save]; give another --out"
+                )
+
+
+def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
+    """Refuse settings that some algorithm cannot have, before another one trains.
+
+    Data and model are equal for all: they are built once.
+    """
+    first = next(iter(runs.values()))
+    with named(setting_names(first)):
+        experiment = build_experiment(first)
+    experiment.engine.close()
+    federation = experiment.federation
+    dim, n_clients = federation.model.dim, federation.n_participants
+    for each in runs.values():
+        with named(setting_names(each)):
+            algorithm = make_algorithm(_without_tuned(each), dim, n_clients)
+            if isinstance(algorithm, OmniReduce):
+                require_block(federation.switch.payload_bytes, algorithm.block)
+
+
+def _without_tuned(settings: RunSettings) -> RunSettings:
+    """Return the settings without those that a server chooses, whatever is given."""
+    if settings.tuning != "server":
+        return settings
+    return replace(settings, fediac=replace(settings.fediac, threshold=1, bits="bound"))
 
 
 def make_table(summaries: Mapping[str, Record]) -> FittedTable:

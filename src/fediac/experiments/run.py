@@ -1,5 +1,6 @@
 """One run, from settings to a folder of results; and going on with one."""
 
+import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from fediac.experiments.checkpoint import (
 from fediac.experiments.files import lock_folder
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.records import (
+    ROUNDS,
     SUMMARY,
     Record,
     RoundLog,
@@ -216,6 +218,9 @@ def _load(run: _Run) -> tuple[Progress, list[Record]]:
     device = federation.model.parameters.device
     checkpoint = load_checkpoint(run.folder, device=device)
     log = RoundLog(run.folder)
+    _say_dropped(
+        run.folder, 0 if checkpoint is None else checkpoint.progress.round_number
+    )
     if checkpoint is None:
         log.keep_until(0)
         progress = federation.start()
@@ -229,6 +234,22 @@ def _load(run: _Run) -> tuple[Progress, list[Record]]:
         raise RunError(f"{run.folder}: the checkpoint is of another model")
     progress = checkpoint.progress
     return progress, log.keep_until(progress.round_number)
+
+
+def _say_dropped(folder: Path, saved: int) -> None:
+    """Tell a person which rounds a run lost when it was killed after its checkpoint.
+
+    Args:
+        folder: Of the run.
+        saved: The round of the checkpoint; 0 without one.
+    """
+    path = folder / ROUNDS
+    last = path.read_bytes().count(b"\n") if path.exists() else 0
+    if last <= saved:
+        return
+    first = saved + 1
+    lost = f"round {last} is" if first == last else f"rounds {first} to {last} are"
+    sys.stderr.write(f"{folder}: {lost} in no checkpoint, and run again\n")
 
 
 def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:

@@ -167,18 +167,28 @@ def test_ctrl_c_says_how_to_go_on_and_that_works(
     assert read_lines(out / inside) == read_lines(config.parent / "whole" / inside)
 
 
-def test_ctrl_c_before_a_folder_is_made_leaves_nothing_to_resume(
+@pytest.mark.parametrize("has_folder", [False, True])
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_ctrl_c_before_a_run_has_begun_leaves_nothing_to_resume(
     config: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
+    command: str,
+    *,
+    has_folder: bool,
 ) -> None:
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fediac.experiments.run.build_experiment", interrupt)
+    monkeypatch.setattr(f"fediac.experiments.{command}.build_experiment", interrupt)
+    out = tmp_path / "out"
+    if has_folder:
+        out.mkdir()
+    own = {"algorithms": "fediac"} if command == "compare" else {}
+    start = getattr(commands, f"{command}_command")
     with pytest.raises(SystemExit) as ended:
-        run(config, out=tmp_path / "out")
+        start(config, **DEFAULTS | own | {"out": out})
     assert ended.value.code == 130
     assert capsys.readouterr() == ("", "stopped before anything was written\n")
 

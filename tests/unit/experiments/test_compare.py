@@ -67,13 +67,87 @@ def test_nothing_runs_if_a_name_is_unknown_or_missing(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"switchml": {"bits": 2}},
+            "switchml.bits must leave room for 3 clients (at least 3), got 2",
+        ),
+        (
+            {"omnireduce": {"block": 1000}},
+            "omnireduce.block must be at most 360 entries (payload_bytes=1440), "
+            "got 1000",
+        ),
+        ({"topk": {"sent": 0}}, "topk.sent must be in 1..475 (entries), got 0"),
+    ],
+)
+def test_nothing_runs_if_one_algorithm_cannot_have_its_settings(
+    tmp_path: Path, changes: dict[str, Any], text: str
+) -> None:
+    folder = tmp_path / "all"
+    with refuses(text, ConfigError):
+        compare(folder, ["fedavg", *changes], **changes)
+    assert not folder.exists()
+
+
+def test_what_a_server_chooses_is_not_refused(tmp_path: Path) -> None:
+    given = {"threshold": 20, "bits": 2}  # more than there are clients; too narrow
+    names = ["fedavg", "fediac"]
+    found = compare(tmp_path / "all", names, tuning="server", fediac=given)
+    assert list(found) == names
+
+
+@pytest.mark.parametrize("damage", [b"{", b"\xff"])
+def test_nothing_runs_if_an_earlier_summary_is_damaged(
+    tmp_path: Path, damage: bytes
+) -> None:
     folder = tmp_path / "all"
     compare(folder, ["topk"], stop={"rounds": 1})
+    whole = (folder / "summary.json").read_bytes()
     damaged = folder / "topk" / "summary.json"
-    damaged.write_text("{")
-    with pytest.raises(RunError, match=re.escape(str(damaged))):
+    damaged.write_bytes(damage)
+    with pytest.raises(RunError, match=re.escape(f"{damaged}: not JSON (")):
         compare(folder, ["fedavg"], stop={"rounds": 1})
+    assert not (folder / "fedavg").exists()
+    assert (folder / "summary.json").read_bytes() == whole
+
+
+def test_a_summary_that_is_damaged_meanwhile_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["topk"], stop={"rounds": 1})
+
+    def damage(*_: object) -> None:
+        (folder / "topk" / "summary.json").write_text("{")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Unwatched, "round_done", damage)
+    with pytest.raises(KeyboardInterrupt):
+        compare(folder, ["fedavg"], stop={"rounds": 1})
+    (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]
+    assert ended["algorithm"] == "topk"
+
+
+def test_nothing_runs_beside_a_run_with_other_settings(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["topk"], seed=9, stop={"rounds": 1})
+    text = (
+        f"{folder / 'topk' / 'config.toml'}: seed was 9, got 1; a comparison needs the "
+        "same settings, but for algorithms' own, [stop] and [save]; give another --out"
+    )
+    with refuses(text, ConfigError):
+        compare(folder, ["fedavg"], stop={"rounds": 1})
+    assert not (folder / "fedavg").exists()
+
+
+def test_algorithms_may_have_settings_of_their_own(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    compare(folder, ["topk"], stop={"rounds": 1}, train={"at_once": 1})
+    compare(folder, ["fediac"], topk={"sent": 7}, tuning="server", stop={"rounds": 2})
+    ended = json.loads((folder / "summary.json").read_text())["algorithms"]
+    assert [each["algorithm"] for each in ended] == ["fediac", "topk"]
 
 
 def test_nothing_runs_if_one_folder_holds_a_run(tmp_path: Path) -> None:

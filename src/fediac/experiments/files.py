@@ -1,6 +1,7 @@
 """Files that are whole or not there, and folders that only one process writes to."""
 
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,25 @@ from pathlib import Path
 from fediac.errors import RunError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file, so that whoever reads it sees the old text or all of the new."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replace a file, so that whoever reads it sees the old one or all of the new.
+
+    Several may write the same file at once: each has a temporary file of its own, and
+    the last one to be done stays.
+
+    Args:
+        path: The file.
+        content: Text is written as UTF-8, its lines ended as they are.
+    """
+    # Processes on two machines that share a folder may have the same number.
+    own = f"{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f"{path.name}.{own}.partial")
+    try:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

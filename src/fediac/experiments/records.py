@@ -11,7 +11,12 @@ from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
 from fediac.errors import RunError, say_count
 from fediac.experiments.files import write_whole
 from fediac.experiments.output import count
-from fediac.experiments.report.rounds import parse_object
+from fediac.experiments.report.rounds import (
+    Round,
+    check_next,
+    parse_object,
+    read_whole_round,
+)
 from fediac.experiments.settings import StopSettings
 from fediac.sim.timing import RoundTiming
 from fediac.transports import WIRE
@@ -147,19 +152,21 @@ class RoundLog:
                 f"got {len(lines)}"
             )
         records = parse_records(lines, self._path)
-        temporary = self._path.with_suffix(".partial")
-        temporary.write_bytes(b"".join(line + b"\n" for line in lines))
-        temporary.replace(self._path)
+        write_whole(self._path, b"".join(line + b"\n" for line in lines))
         return records
 
 
 def parse_records(lines: Sequence[bytes], path: Path) -> list[Record]:
     """Return the lines of ``path``, which are rounds from the first on.
 
+    Whoever goes on with a run or makes tables of it can take every number of a line
+    that ``make_record`` and a run put there.
+
     Raises:
         RunError: A line is damaged, or a round is missing.
     """
-    records = []
+    records: list[Record] = []
+    last: Round | None = None
     for number, line in enumerate(lines, start=1):
         where = f"{path}:{number}"
         record = parse_object(line, where)
@@ -167,7 +174,11 @@ def parse_records(lines: Sequence[bytes], path: Path) -> list[Record]:
             raise RunError(
                 f"{where}: round must be {number}, got {record.get('round')}"
             )
+        now = read_whole_round(record, where)
+        if last is not None:
+            check_next(now, last, where)
         records.append(record)
+        last = now
     return records
 
 

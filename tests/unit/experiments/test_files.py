@@ -24,9 +24,49 @@ def test_a_file_is_replaced_as_a_whole(
         with pytest.raises(KeyboardInterrupt):
             write_whole(path, "new\n")
     assert path.read_text() == "old β\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
     write_whole(path, "new\n")
     assert path.read_text() == "new\n"
     assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
+
+
+@pytest.mark.parametrize("dies_in", ["write_bytes", "replace"])
+def test_a_file_that_could_not_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
+) -> None:
+    def fill_disk(path: Path, _: object) -> None:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, dies_in, fill_disk)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_whole(tmp_path / "table.md", "new\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    write_whole(path, b"\x89PNG\r\n\xff")
+    assert path.read_bytes() == b"\x89PNG\r\n\xff"
+
+
+def test_two_who_write_one_file_do_not_meet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.md"
+    replace = Path.replace
+
+    def write_meanwhile(temporary: Path, target: Path) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", replace)
+            write_whole(path, "the other's\n")
+        replace(temporary, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", write_meanwhile)
+        write_whole(path, "own\n")
+    assert path.read_text() == "own\n"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_belongs_to_one_until_it_is_left(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from fediac.experiments.records import (
 from fediac.sim import Network, constant_uplinks, paper_switch, simulate_round
 from fediac.training.federation import FederatedRound, Progress
 from fediac.training.local import Evaluation
+from tests.runs import make_rounds
 from tests.support import normal_update, refuses
 
 N, DIM = 3, 1000
@@ -117,7 +119,12 @@ def test_a_loss_that_is_no_number_becomes_null(loss: float) -> None:
 
 
 def lines(*numbers: int) -> list[dict[str, Any]]:
-    return [{"round": number, "accuracy": number / 10} for number in numbers]
+    made = make_rounds("fediac", max(numbers))
+    return [made[number - 1] | {"real_s": 2.0 * number} for number in numbers]
+
+
+def as_text(records: Sequence[dict[str, Any]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def test_lines_are_appended_and_read_back(tmp_path: Path) -> None:
@@ -153,12 +160,12 @@ def test_a_log_without_rounds_may_be_missing(tmp_path: Path) -> None:
     ("text", "why"),
     [
         (
-            '{"round": 1}\n{"round": 2}',
+            as_text(lines(1)) + '{"round": 2}',
             ": must have a line for each of 2 rounds in the checkpoint, got 1",
         ),
-        ('{"round": 1}\n{"round": 3}\n', ":2: round must be 2, got 3"),
+        (as_text(lines(1, 3)), ":2: round must be 2, got 3"),
         (
-            '{"round": 1}\n{"round": \n',
+            as_text(lines(1)) + '{"round": \n',
             ":2: not JSON (expecting value at column 11)",
         ),
         ("[]\n[]\n", ":1: must be a JSON object"),
@@ -171,6 +178,37 @@ def test_a_log_that_lacks_a_round_is_refused(
     with refuses(f"{tmp_path / ROUNDS}{why}", RunError):
         RoundLog(tmp_path).keep_until(2)
     assert (tmp_path / ROUNDS).read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"real_s": None}, "real_s must be a number of at least 0, got null"),
+        ({"time_s": {}}, "time_s must be an object with at least one switch, got {}"),
+        ({"traffic": 3}, "traffic must be an object, got 3"),
+        (
+            {"wire_mib": 0},
+            "wire_mib counts from the start and must not fall, got 0.0 after "
+            f"{lines(1)[0]['wire_mib']}",
+        ),
+    ],
+)
+def test_a_log_that_a_run_cannot_go_on_from_is_refused_and_left_as_it_is(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    records = lines(1, 2, 3)
+    records[1] |= change
+    path, text = tmp_path / ROUNDS, as_text(records)
+    path.write_text(text)
+    with refuses(f"{path}:2: {why}", RunError):
+        RoundLog(tmp_path).keep_until(2)
+    assert path.read_text() == text
+
+
+def test_rounds_of_zeros_send_nothing_and_can_go_on(tmp_path: Path) -> None:
+    records = [each | {"payload_mib": 0.0, "wire_mib": 0.0} for each in lines(1, 2)]
+    (tmp_path / ROUNDS).write_text(as_text(records))
+    assert RoundLog(tmp_path).keep_until(2) == records
 
 
 def results(*accuracies: float) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, say_reason
+from fediac.experiments.files import write_whole
 from fediac.experiments.plots import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION
 
 Axes: TypeAlias = Any
@@ -101,16 +102,15 @@ def save_figure(figure: Figure, path: Path, *, title: str, description: str) -> 
     if kind == "svg":
         content = _describe(content.decode(), title, description).encode()
     try:
-        path.write_bytes(content)
+        write_whole(path, content)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"{path}: {reason}") from error
+        raise ConfigError(f"{path}: {say_reason(error)}") from error
 
 
 def save_numbers(numbers: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write what a picture shows as JSON beside it, a row in each line."""
     rows = ",\n".join(json.dumps(row, allow_nan=False) for row in numbers)
-    path.with_suffix(".json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+    write_whole(path.with_suffix(".json"), f"[\n{rows}\n]\n")
 
 
 def _describe(svg: str, title: str, description: str) -> str:

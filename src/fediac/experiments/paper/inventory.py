@@ -1,14 +1,12 @@
 """What is stored: every run, what it cost, and the commit and machine it came from."""
 
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fediac.experiments.output import count
-from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
-from fediac.experiments.records import CONFIG
+from fediac.experiments.paper.stored import StoredRun, read_stored
 
 FILE = "runs.md"
 
@@ -22,13 +20,10 @@ _COLUMNS = (
 
 def list_stored(results: Path) -> list[dict[str, Any]]:
     """Return a row for each stored run, in their order."""
-    return [_row(run, results) for run in read_stored(results)]
+    return [_row(run) for run in read_stored(results)]
 
 
-def _row(run: StoredRun, results: Path) -> dict[str, Any]:
-    folder = run_folder(results, run.scenario, run.entrant, run.seed)
-    config = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    versions = config.get("versions", {})
+def _row(run: StoredRun) -> dict[str, Any]:
     return {
         "scenario": run.scenario,
         "entrant": run.entrant,
@@ -40,15 +35,14 @@ def _row(run: StoredRun, results: Path) -> dict[str, Any]:
         "real s": sum(record[name] for record in run.records for name in _CLOCKS),
         "train s": median(record["train_s"] for record in run.records),
         "compress s": median(record["compress_s"] for record in run.records),
-        "machine": _all(versions, "machine"),
-        "commit": _all(versions, "commit"),
+        "machine": _all(run.writers, "machine"),
+        "commit": _all(run.writers, "commit"),
     }
 
 
-def _all(versions: dict[str, Any], name: str) -> str:
+def _all(writers: Sequence[Mapping[str, str]], name: str) -> str:
     """Return who wrote a run, in the order in which they did."""
-    everyone = [*versions.get("earlier", ()), versions]
-    return ", ".join(dict.fromkeys(each.get(name, "") for each in everyone))
+    return ", ".join(dict.fromkeys(each.get(name, "") for each in writers))
 
 
 def render_inventory(rows: Sequence[dict[str, Any]]) -> str:

@@ -5,12 +5,20 @@ that ``fediac run`` writes.
 """
 
 import re
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fediac.errors import RunError
-from fediac.experiments.records import CONFIG, ROUNDS, Record, parse_records
-from fediac.experiments.report.rounds import Fields
+from fediac.errors import ConfigError, RunError
+from fediac.experiments.records import (
+    CONFIG,
+    ROUNDS,
+    SUMMARY,
+    Record,
+    parse_records,
+)
+from fediac.experiments.report.rounds import Fields, parse_object
 from fediac.experiments.settings import RunSettings, read_settings
 
 RUNS = "runs"
@@ -26,6 +34,7 @@ class StoredRun:
         scenario: Data, model and clients, such as ``cifar10-iid``.
         entrant: The algorithm as it is compared, such as ``fediac-bound``.
         records: The lines of ``rounds.jsonl``.
+        writers: Software, commit and machine of all who wrote it, in their order.
     """
 
     scenario: str
@@ -33,6 +42,7 @@ class StoredRun:
     seed: int
     settings: RunSettings
     records: tuple[Record, ...]
+    writers: tuple[Mapping[str, str], ...] = ()
 
     @property
     def last(self) -> Record:
@@ -71,15 +81,6 @@ def read_stored(results: Path) -> list[StoredRun]:
     return sorted(runs, key=lambda run: (run.scenario, run.entrant, run.seed))
 
 
-def _check_fields(fields: Fields) -> None:
-    """Refuse a line without the numbers that tables and figures need."""
-    accuracy = fields.number("accuracy")
-    if accuracy > 1.0:
-        raise fields.wrong("accuracy", "in 0..1", accuracy)
-    fields.number("payload_mib")
-    fields.table("time_s").numbers()
-
-
 def read_one(folder: Path) -> StoredRun | None:
     """Return the run in ``.../<scenario>/<entrant>/seed<k>``, None without a round.
 
@@ -93,8 +94,8 @@ def read_one(folder: Path) -> StoredRun | None:
     records = parse_records(lines, folder / ROUNDS)
     if not records:
         return None
-    for number, record in enumerate(records, start=1):
-        _check_fields(Fields(record, f"{folder / ROUNDS}:{number}"))
+    _check_costs(records[0], f"{folder / ROUNDS}:1")
+    _check_summary(folder / SUMMARY)
     settings = read_settings(folder / CONFIG)
     return StoredRun(
         scenario=folder.parent.parent.name,
@@ -102,4 +103,42 @@ def read_one(folder: Path) -> StoredRun | None:
         seed=settings.seed,
         settings=settings,
         records=tuple(records),
+        writers=_read_writers(folder / CONFIG),
     )
+
+
+def _check_costs(first: Record, where: str) -> None:
+    """Refuse a run that costs nothing: tables say who saves which share of it.
+
+    This is no rule for all runs: updates of zeros need no bytes.
+    """
+    costs = {"payload_mib": first["payload_mib"]}
+    costs |= {f"time_s.{switch}": each for switch, each in first["time_s"].items()}
+    for name, cost in costs.items():
+        if cost == 0:
+            raise Fields(first, where).wrong(name, "a number above 0", cost)
+
+
+def _check_summary(path: Path) -> None:
+    """Refuse a summary that a page could not be made of; a run may have none yet."""
+    if path.is_file():
+        parse_object(path.read_bytes(), str(path))
+
+
+def _read_writers(config: Path) -> tuple[Mapping[str, str], ...]:
+    """Return all versions that a file of settings names, which can be read."""
+    versions = tomllib.loads(config.read_text(encoding="utf-8")).get("versions", {})
+    if not isinstance(versions, dict):
+        raise ConfigError(f"{config}: versions must be a table, got {versions!r}")
+    earlier = versions.pop("earlier", [])
+    if not isinstance(earlier, list) or not all(isinstance(e, dict) for e in earlier):
+        raise ConfigError(
+            f"{config}: versions.earlier must be a list of tables, got {earlier!r}"
+        )
+    writers = (*earlier, versions)
+    for name, value in (pair for each in writers for pair in each.items()):
+        if not isinstance(value, str):
+            raise ConfigError(
+                f"{config}: versions.{name} must be a string, got {value!r}"
+            )
+    return writers

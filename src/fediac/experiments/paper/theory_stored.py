@@ -3,12 +3,15 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from fediac.core.powerlaw import PowerLaw
-from fediac.errors import ConfigError, RunError
+from fediac.errors import RunError, say_reason
 from fediac.experiments.files import write_whole
+from fediac.experiments.report.rounds import Fields, is_number, parse_object
 from fediac.experiments.settings import RunSettings, parse_settings
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +118,15 @@ def load_measurement(path: Path) -> Measurement:
 
     Raises:
         RunError: The file is missing, damaged, or holds something else.
+        ConfigError: The settings in it are none.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return _measurement(document, path)
+        content = path.read_bytes()
     except FileNotFoundError:
         raise RunError(f"{path}: no such file") from None
-    except (OSError, ValueError, TypeError, KeyError, ConfigError) as error:
-        raise RunError(f"{path}: holds no measurement of the theory") from error
+    except OSError as error:
+        raise RunError(f"{path}: {say_reason(error)}") from None
+    return _read_measurement(Fields(parse_object(content, str(path)), str(path)))
 
 
 def _without_none(table: dict[str, Any]) -> dict[str, Any]:
@@ -134,21 +138,69 @@ def _without_none(table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _measurement(document: dict[str, Any], path: Path) -> Measurement:
-    settings = parse_settings(RunSettings, document["settings"], source=str(path))
-    rounds = tuple(_round(each) for each in document["rounds"])
-    return Measurement(**{**document, "settings": settings, "rounds": rounds})
+def _read_measurement(fields: Fields) -> Measurement:
+    settings = fields.table("settings").values
+    rounds = _take_parts(fields, "rounds", RoundCheck)
+    numbers = [each.round_number for each in rounds]
+    if numbers != sorted(set(numbers)):  # each has a row of panels under its name
+        raise fields.wrong("rounds", "of one round after the other", numbers)
+    return Measurement(
+        settings=parse_settings(RunSettings, settings, source=fields.where),
+        dim=_take_whole(fields, "dim"),
+        n_votes=_take_whole(fields, "n_votes"),
+        threshold=_take_whole(fields, "threshold"),
+        rounds=rounds,
+        versions=_read_versions(fields) if "versions" in fields.values else {},
+    )
 
 
-def _round(document: dict[str, Any]) -> RoundCheck:
-    changes = {
-        "fits": tuple(PowerLaw(**each) for each in document["fits"]),
-        "law": PowerLaw(**document["law"]),
-        "chosen": Compared(**document["chosen"]),
-        "gamma": Compared(**document["gamma"]),
-        "bins": tuple(
-            RankBin(**{**each, "chosen": Compared(**each["chosen"])})
-            for each in document["bins"]
-        ),
-    }
-    return RoundCheck(**{**document, **changes})
+def _read_versions(fields: Fields) -> dict[str, str]:
+    versions = fields.table("versions")
+    for name, value in versions.values.items():
+        if not isinstance(value, str):
+            raise versions.wrong(name, "a string", value)
+    return dict(versions.values)
+
+
+def _read_part(kind: type[Part], fields: Fields) -> Part:
+    """Return an object as a dataclass, every value of the type that its field has."""
+    hints = get_type_hints(kind)
+    values = {name: _take(fields, name, wanted) for name, wanted in hints.items()}
+    try:
+        return kind(**values)
+    except ValueError as error:  # a power law has rules of its own
+        raise RunError(f"{fields.where}: {fields.path}{error}") from None
+
+
+def _take(fields: Fields, key: str, wanted: Any) -> object:  # noqa: ANN401 - any type
+    if get_origin(wanted) is tuple:
+        return _take_parts(fields, key, get_args(wanted)[0])
+    if wanted is int:
+        return _take_whole(fields, key)
+    if wanted is float:
+        return _take_number(fields, key)
+    return _read_part(wanted, fields.table(key))
+
+
+def _take_parts(fields: Fields, key: str, kind: type[Part]) -> tuple[Part, ...]:
+    """Return a list of objects, of which there must be one for anything to be drawn."""
+    values = fields.take(key)
+    if not isinstance(values, list) or not values:
+        raise fields.wrong(key, "a list with at least one object", values)
+    around = {f"{key}[{index}]": value for index, value in enumerate(values)}
+    each = Fields(around, fields.where, fields.path)
+    return tuple(_read_part(kind, part) for _, part in each.tables())
+
+
+def _take_whole(fields: Fields, key: str) -> int:
+    value = fields.take(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise fields.wrong(key, "an integer of at least 1", value)
+    return value
+
+
+def _take_number(fields: Fields, key: str) -> float:
+    value = fields.take(key)
+    if not is_number(value):
+        raise fields.wrong(key, "a number", value)
+    return float(value)

@@ -60,6 +60,9 @@ class Round:
     record: Mapping[str, Any]
 
 
+CLOCKS = ("train_s", "compress_s", "simulate_s", "evaluate_s", "real_s")
+"""Seconds that a round took on the machine it ran on."""
+
 FACTS = (
     "loss",
     "train_loss",
@@ -166,7 +169,17 @@ def parse_round(text: str | bytes, where: str) -> Round:
         text: The line.
         where: File and line, for errors.
     """
-    fields = Fields(parse_object(text, where), where)
+    return read_round(parse_object(text, where), where)
+
+
+def read_round(record: Mapping[str, Any], where: str) -> Round:
+    """Return the round that a line of ``rounds.jsonl`` describes.
+
+    Args:
+        record: The line as an object.
+        where: File and line, for errors.
+    """
+    fields = Fields(record, where)
     number = fields.take("round")
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise fields.wrong("round", "an integer of at least 0", number)
@@ -185,6 +198,54 @@ def parse_round(text: str | bytes, where: str) -> Round:
         facts={name: value for name, value in facts.items() if value is not None},
         record=fields.values,
     )
+
+
+def read_whole_round(record: Mapping[str, Any], where: str) -> Round:
+    """Return the round of a line that has all that a run writes.
+
+    A page shows what is there; tables, and a run that goes on, need every number.
+
+    Args:
+        record: The line as an object.
+        where: File and line, for errors.
+    """
+    fields = Fields(record, where)
+    for name in ("accuracy", *CLOCKS):
+        fields.number(name)
+    found = read_round(record, where)
+    if not found.time_s:
+        raise fields.wrong("time_s", "an object with at least one switch", {})
+    if set(found.round_s) != set(found.time_s):
+        raise RunError(
+            f"{where}: round_s must name the switches {', '.join(found.time_s)} like "
+            f"time_s, got {', '.join(found.round_s) or 'none'}"
+        )
+    return found
+
+
+def check_next(now: Round, last: Round, where: str) -> None:
+    """Refuse a round that was timed on other switches, or whose totals fall.
+
+    Args:
+        now: The round.
+        last: The one before.
+        where: File and line of ``now``, for errors.
+    """
+    if set(now.time_s) != set(last.time_s):
+        raise RunError(
+            f"{where}: time_s must name the switches {', '.join(last.time_s)} like the "
+            f"line before, got {', '.join(now.time_s) or 'none'}"
+        )
+    totals = [(f"{view}_mib", now.mib[view], last.mib[view]) for view in now.mib]
+    totals += [
+        (f"time_s.{key}", now.time_s[key], last.time_s[key]) for key in now.time_s
+    ]
+    for name, total, earlier in totals:
+        if total < earlier:
+            raise RunError(
+                f"{where}: {name} counts from the start and must not fall, got {total} "
+                f"after {earlier}"
+            )
 
 
 def _parse_traffic(fields: Fields) -> Traffic:

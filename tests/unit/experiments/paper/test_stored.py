@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,15 @@ from typing import Any
 import pytest
 import tomli_w
 
-from fediac.errors import RunError
+from fediac.errors import ConfigError, RunError
 from fediac.experiments.paper.plan import FULL, Product, list_entrants
 from fediac.experiments.paper.scenarios import find_scenario
 from fediac.experiments.paper.stored import read_one, read_stored, run_folder
-from tests.runs import edit_rounds, read_rounds, write_run
+from tests.runs import edit_rounds, make_rounds, read_rounds, write_run
 from tests.support import refuses
 from tests.unit.experiments.paper.tiny_scenario import make_run
+
+FIRST = make_rounds("fediac", 1)[0]
 
 
 def store(
@@ -32,7 +35,14 @@ def store(
     settings = replace(entrants[entrant].apply(found.settings), seed=seed)
     document = without_none(asdict(settings))
     (folder / "config.toml").write_text(tomli_w.dumps(document))
+    edit_rounds(folder, add_real_s)
     return folder
+
+
+def add_real_s(records: list[dict[str, Any]]) -> None:
+    """Add the one number that made-up runs of reports do without."""
+    for number, record in enumerate(records, start=1):
+        record["real_s"] = 2.0 * number
 
 
 def without_none(table: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +113,48 @@ def test_rounds_out_of_order_are_refused(tmp_path: Path) -> None:
     [
         ({"accuracy": None}, "accuracy must be a number of at least 0, got null"),
         ({"accuracy": 63}, "accuracy must be in 0..1, got 63.0"),
-        ({"payload_mib": "many"}, 'payload_mib must be a number of at least 0, got "m'),
+        (
+            {"payload_mib": "many"},
+            'payload_mib must be a number of at least 0, got "many"',
+        ),
+        ({"wire_mib": True}, "wire_mib must be a number of at least 0, got true"),
+        ({"real_s": -1}, "real_s must be a number of at least 0, got -1"),
+        ({"real_s": 1e301}, "real_s must be a number of at least 0, got 1e+301"),
+        ({"train_s": None}, "train_s must be a number of at least 0, got null"),
+        ({"compress_s": "1"}, 'compress_s must be a number of at least 0, got "1"'),
+        ({"simulate_s": []}, "simulate_s must be a number of at least 0, got []"),
+        ({"evaluate_s": {}}, "evaluate_s must be a number of at least 0, got {}"),
         ({"time_s": 3.0}, "time_s must be an object, got 3.0"),
-        ({"time_s": {"fast": -1}}, "time_s.fast must be a number of at least 0, got"),
+        ({"time_s": {}}, "time_s must be an object with at least one switch, got {}"),
+        (
+            {"time_s": {"fast": -1}},
+            "time_s.fast must be a number of at least 0, got -1",
+        ),
+        (
+            {"time_s": {"fast": 1e9}},
+            "round_s must name the switches fast like time_s, got fast, slow",
+        ),
+        (
+            {"round_s": {}},
+            "round_s must name the switches fast, slow like time_s, got none",
+        ),
+        (
+            {"time_s": {"fast": 1e9}, "round_s": {"fast": 1.0}},
+            "time_s must name the switches fast, slow like the line before, got fast",
+        ),
+        (
+            {"time_s": {"fast": 0, "slow": 1e9}},
+            "time_s.fast counts from the start and must not fall, got 0.0 after "
+            f"{FIRST['time_s']['fast']}",
+        ),
+        (
+            {"payload_mib": 0},
+            "payload_mib counts from the start and must not fall, got 0.0 after "
+            f"{FIRST['payload_mib']}",
+        ),
+        ({"traffic": {}}, "traffic.payload is missing"),
+        ({"timing": {"fast": 1}}, "timing.fast must be an object, got 1"),
+        ({"loss": "low"}, 'loss must be a number or null, got "low"'),
     ],
 )
 def test_numbers_that_are_none_are_refused(
@@ -113,9 +162,73 @@ def test_numbers_that_are_none_are_refused(
 ) -> None:
     folder = store(tmp_path, "digits", "fediac")
     edit_rounds(folder, lambda records: records[1].update(change))
-    with pytest.raises(RunError) as caught:
+    with refuses(f"{folder / 'rounds.jsonl'}:2: {text}", RunError):
         read_stored(tmp_path)
-    assert str(caught.value).startswith(f"{folder / 'rounds.jsonl'}:2: {text}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("accuracy", "payload_mib", "wire_mib", "time_s", "round_s", "traffic"),
+        *("real_s", "train_s", "compress_s", "simulate_s", "evaluate_s"),
+    ],
+)
+def test_a_line_without_a_number_is_refused(tmp_path: Path, name: str) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    edit_rounds(folder, lambda records: records[2].pop(name))
+    with refuses(f"{folder / 'rounds.jsonl'}:3: {name} is missing", RunError):
+        read_stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"payload_mib": 0.0}, "payload_mib"),
+        ({"time_s": {"fast": 1.0, "slow": 0.0}}, "time_s.slow"),
+    ],
+)
+def test_a_run_that_costs_nothing_is_refused(
+    tmp_path: Path, change: dict[str, Any], name: str
+) -> None:
+    folder = store(tmp_path, "digits", "fediac")
+    edit_rounds(folder, lambda records: records[0].update(change))
+    text = f"{folder / 'rounds.jsonl'}:1: {name} must be a number above 0, got 0.0"
+    with refuses(text, RunError):
+        read_stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not JSON (expecting value at column 1)"),
+        ("[]", "must be a JSON object"),
+    ],
+)
+def test_a_damaged_summary_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    path = store(tmp_path, "digits", "fediac") / "summary.json"
+    path.write_text(text)
+    with refuses(f"{path}: {why}", RunError):
+        read_stored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("versions", "why"),
+    [
+        (3, "versions must be a table, got 3"),
+        ({"machine": 3}, "versions.machine must be a string, got 3"),
+        ({"earlier": "me"}, "versions.earlier must be a list of tables, got 'me'"),
+        ({"earlier": ["me"]}, "versions.earlier must be a list of tables, got ['me']"),
+        ({"earlier": [{"commit": 1}]}, "versions.commit must be a string, got 1"),
+    ],
+)
+def test_writers_that_have_no_names_are_refused(
+    tmp_path: Path, versions: object, why: str
+) -> None:
+    path = store(tmp_path, "digits", "fediac") / "config.toml"
+    document = tomllib.loads(path.read_text())
+    path.write_text(tomli_w.dumps(document | {"versions": versions}))
+    with refuses(f"{path}: {why}", ConfigError):
+        read_stored(tmp_path)
 
 
 def test_a_run_in_the_folder_of_another_seed_is_refused(tmp_path: Path) -> None:

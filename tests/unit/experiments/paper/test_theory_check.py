@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
@@ -211,22 +210,6 @@ def test_a_measurement_survives_its_file(tmp_path: Path) -> None:
     save_measurement(found, path)
     assert load_measurement(path) == found
     assert found.versions["machine"] == name_machine("cpu")
-
-
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "theory.json"
-    with pytest.raises(RunError) as caught:
-        load_measurement(path)
-    assert str(caught.value) == f"{path}: no such file"
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", json.dumps({"settings": {}})])
-def test_a_file_of_something_else_is_an_error(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "theory.json"
-    path.write_text(text)
-    with pytest.raises(RunError) as caught:
-        load_measurement(path)
-    assert str(caught.value) == f"{path}: holds no measurement of the theory"
 
 
 def furthest(mean: float) -> float:

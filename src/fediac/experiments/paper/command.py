@@ -126,7 +126,9 @@ def _check_folder(request: Request) -> None:
     if any(product.startswith("fig-") for product in request.products):
         require_matplotlib()
     for product in request.products:
-        if product is not Product.FIG_THEORY:
+        if product is Product.FIG_THEORY:
+            list_missing(request.scope, request.out)
+        else:
             read_checked(product, request.scope, request.out)
 
 

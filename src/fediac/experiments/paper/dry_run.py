@@ -23,7 +23,7 @@ def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]
     for run in plan:
         for until in run.untils:
             task = find_task(run, until, results)
-            is_there = task.step is Step.REUSE
+            is_over = task.step in (Step.REUSE, Step.FAILED)
             steps.append(
                 {
                     "scenario": run.scenario.name,
@@ -32,7 +32,7 @@ def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]
                     "step": task.step.value,
                     "until": until.describe(task.target),
                     "stored_rounds": len(task.stored.records) if task.stored else 0,
-                    "rounds": 0 if is_there else estimate_rounds(run, until),
+                    "rounds": 0 if is_over else estimate_rounds(run, until),
                     "is_limit": until.is_to_target,
                 }
             )

@@ -214,7 +214,7 @@ def write_pages(scenarios: Sequence[Scenario], results: Path) -> list[Path]:
         target = choose_target(runs, find_target(scenario, seed, own))
         page = results / f"report-{scenario.name}.html"
         report = Report(runs, target, left_out, own_version())
-        page.write_text(render_page(report), encoding="utf-8", newline="")
+        write_whole(page, render_page(report))
         pages.append(page)
     return pages
 

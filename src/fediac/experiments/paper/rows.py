@@ -20,7 +20,8 @@ class Row:
 
     Attributes:
         reached: Whether it got there.
-        gave_up: Whether it did not in all the rounds that its scenario gives it.
+        gave_up: Whether it did not in all the rounds that its scenario gives it, or
+            cannot go on.
         rounds: To the target; where it was not reached, how many there were.
         payload_mib: Of all clients, up and down; None where it was not reached.
         time_s: Simulated; None where it was not reached.
@@ -57,7 +58,8 @@ def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> 
         seed=run.seed,
         target=target,
         reached=at is not None,
-        gave_up=at is None and end["round"] >= scenario.paper.rounds,
+        gave_up=at is None
+        and (bool(run.failed) or end["round"] >= scenario.paper.rounds),
         rounds=end["round"],
         payload_mib=None if at is None else at["payload_mib"],
         time_s=None if at is None else at["time_s"][switch],

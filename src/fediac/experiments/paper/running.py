@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from fediac.errors import FediacError, RunError, say_reason
-from fediac.experiments.files import lock_folder
+from fediac.errors import FediacError, RunError, UpdateError, say_reason
+from fediac.experiments.files import lock_folder, write_whole
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import count
 from fediac.experiments.paper.plan import PlannedRun
@@ -18,7 +18,7 @@ from fediac.experiments.paper.steps import (
     find_task,
     folder_of,
 )
-from fediac.experiments.paper.stored import read_one
+from fediac.experiments.paper.stored import FAILED, read_one
 from fediac.experiments.paper.theory_check import measure
 from fediac.experiments.paper.theory_product import (
     measurement_file,
@@ -56,9 +56,18 @@ def run_plan(
         try:
             _complete(run, place, manner, watcher)
         except _FAILURES as error:
+            if isinstance(error, UpdateError):
+                _give_up(folder_of(run, manner.results), _reason(error))
             failures.append(f"{run.label}: {_reason(error)}")
             manner.say(f"{place} failed: {_reason(error)}")
     return failures
+
+
+def _give_up(folder: Path, reason: str) -> None:
+    """Note that a run cannot go on: training repeats to the bit, and so does this."""
+    if folder.is_dir():
+        write_whole(folder / FAILED, f"{reason}\n")
+        drop_model(folder)
 
 
 def _reason(error: Exception) -> str:
@@ -80,6 +89,10 @@ def _complete(
     for until in run.untils:
         task = find_task(run, until, manner.results)
         task.check_target()
+        if task.stored is not None and task.step is Step.FAILED:
+            raise RunError(
+                f"{task.stored.failed} (as before; delete {folder} to try again)"
+            )
         manner.say(f"{place} {task.step} to {until.describe(task.target)}")
         if task.step is Step.REUSE:
             continue
@@ -130,7 +143,7 @@ def _clear(place: Path) -> None:
             f"{place}: another process has just completed this run; give the same "
             "command again"
         )
-    for name in (CONFIG, ROUNDS, SUMMARY, MODEL):
+    for name in (CONFIG, ROUNDS, SUMMARY, MODEL, FAILED):
         (place / name).unlink(missing_ok=True)
 
 

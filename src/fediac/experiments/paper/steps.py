@@ -48,6 +48,7 @@ class Step(StrEnum):
     RESUME = "goes on"
     START = "runs"
     AGAIN = "runs again"
+    FAILED = "has failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
     """Return what is to be done to get a run as far as ``until``.
 
     A stored run that goes far enough needs no checkpoint. One that is shorter goes on
-    from its checkpoint; without one it must start again.
+    from its checkpoint; without one it must start again. One that failed would again.
 
     Raises:
         RunError: What is stored under this name had other settings.
@@ -107,6 +108,8 @@ def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
     is_known = target is not None or not until.is_to_target
     if stored is not None and is_known and goes_far_enough(stored, stop):
         return Task(run, until, Step.REUSE, target, stored)
+    if stored is not None and stored.failed:
+        return Task(run, until, Step.FAILED, target, stored)
     if (folder / CHECKPOINT).exists():
         return Task(run, until, Step.RESUME, target, stored)
     step = Step.START if stored is None else Step.AGAIN
@@ -114,13 +117,13 @@ def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
 
 
 def needs_running(run: PlannedRun, results: Path) -> bool:
-    """Return whether a planned run is not there yet, to all of its ends.
+    """Return whether anything of a planned run is to be trained.
 
     Raises:
         RunError: What is stored under this name had other settings.
     """
     tasks = (find_task(run, until, results) for until in run.untils)
-    return any(task.step is not Step.REUSE for task in tasks)
+    return any(task.step not in (Step.REUSE, Step.FAILED) for task in tasks)
 
 
 def goes_far_enough(stored: StoredRun, stop: StopSettings) -> bool:

@@ -23,6 +23,9 @@ from fediac.experiments.settings import RunSettings, read_settings
 
 RUNS = "runs"
 
+FAILED = "failed.txt"
+"""Why a run cannot go on; it would fail again in the same round."""
+
 _SEED = re.compile(r"seed(0|[1-9][0-9]*)")
 
 
@@ -35,6 +38,7 @@ class StoredRun:
         entrant: The algorithm as it is compared, such as ``fediac-bound``.
         records: The lines of ``rounds.jsonl``.
         writers: Software, commit and machine of all who wrote it, in their order.
+        failed: Why it cannot go on; empty where it can.
     """
 
     scenario: str
@@ -43,6 +47,7 @@ class StoredRun:
     settings: RunSettings
     records: tuple[Record, ...]
     writers: tuple[Mapping[str, str], ...] = ()
+    failed: str = ""
 
     @property
     def last(self) -> Record:
@@ -104,7 +109,12 @@ def read_one(folder: Path) -> StoredRun | None:
         settings=settings,
         records=tuple(records),
         writers=_read_writers(folder / CONFIG),
+        failed=_read_failure(folder / FAILED),
     )
+
+
+def _read_failure(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
 def _check_costs(first: Record, where: str) -> None:

@@ -14,7 +14,12 @@ from typing import Any
 from fediac.compressors import CATALOG
 from fediac.errors import RunError
 from fediac.experiments.output import count
-from fediac.experiments.report.rounds import Round, parse_object, parse_round
+from fediac.experiments.report.rounds import (
+    Round,
+    check_next,
+    parse_object,
+    parse_round,
+)
 
 N_LOOKS = 8
 """Colours with a dash and a marker each; more runs than that share colours."""
@@ -178,21 +183,7 @@ def _checked(now: Round, before: Sequence[Round], where: str) -> Round:
             f"{where}: round must be {last.number + 1}, the one after round "
             f"{last.number}, got {now.number}"
         )
-    if set(now.time_s) != set(last.time_s):
-        raise RunError(
-            f"{where}: time_s must name the switches {', '.join(last.time_s)} like the "
-            f"line before, got {', '.join(now.time_s) or 'none'}"
-        )
-    totals = [(f"{view}_mib", now.mib[view], last.mib[view]) for view in now.mib]
-    totals += [
-        (f"time_s.{key}", now.time_s[key], last.time_s[key]) for key in now.time_s
-    ]
-    for name, total, earlier in totals:
-        if total < earlier:
-            raise RunError(
-                f"{where}: {name} counts from the start and must not fall, got {total} "
-                f"after {earlier}"
-            )
+    check_next(now, last, where)
     return now
 
 

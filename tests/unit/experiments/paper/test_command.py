@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,19 @@ def test_what_could_not_be_shown_is_found_before_anything_runs(
     with refuses(f"{folder / 'rounds.jsonl'}:1: round must be 1, got None", RunError):
         paper_command(request)
     assert planned == []
+
+
+def test_a_damaged_measurement_is_found_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    store(tmp_path, "digits", "fedavg")
+    path = tmp_path / "theory" / "digits" / "seed1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    request = ask("table1", "fig-theory", out=tmp_path, scope=Scope(is_quick=True))
+    with pytest.raises(RunError, match=f"^{re.escape(str(path))}: "):
+        paper_command(replace(request, may_run=False))
+    assert {each.name for each in tmp_path.iterdir()} == {"runs", "theory"}
 
 
 def test_a_folder_that_is_not_there_is_not_made_to_be_shown(tmp_path: Path) -> None:

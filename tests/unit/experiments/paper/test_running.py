@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 
-from fediac.errors import RunError
+from fediac.errors import RunError, UpdateError
 from fediac.experiments.files import lock_folder
 from fediac.experiments.paper import running
 from fediac.experiments.paper.entrants import FEDAVG, Entrant
 from fediac.experiments.paper.plan import PlannedRun, Until
 from fediac.experiments.paper.running import measure_theory, run_plan
 from fediac.experiments.paper.scenarios import PaperSettings, Scenario
-from fediac.experiments.paper.steps import Manner, Step, Task, find_task, folder_of
+from fediac.experiments.paper.steps import (
+    Manner,
+    Step,
+    Task,
+    find_task,
+    folder_of,
+    needs_running,
+)
 from fediac.experiments.paper.stored import read_one, read_stored
 from fediac.experiments.paper.theory_product import measurement_file
 from fediac.experiments.paper.theory_stored import load_measurement
@@ -361,6 +368,52 @@ def test_a_run_that_fails_does_not_stop_the_others(
     )
     assert lines[1] == f"[1/2] digits libra seed 1 failed: {failure[21:]}"
     assert [run.entrant for run in read_stored(results)] == ["fediac"]
+
+
+class DivergeAfter(Unwatched):
+    """Somebody in whose run an update is not finite in the round after this one."""
+
+    def __init__(self, n_rounds: int) -> None:
+        self._left = n_rounds
+
+    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
+        self._left -= 1
+
+    def client_done(self) -> None:
+        if not self._left:
+            raise UpdateError("update of client 3 has 7 entries that are not finite")
+
+
+def test_a_run_that_diverged_is_not_run_again(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO, FOUR)
+    folder = folder_of(run, results)
+    why = "digits fediac seed 1: update of client 3 has 7 entries that are not finite"
+    manner, lines = make_manner(results)
+    assert run_plan([run], manner, DivergeAfter(3)) == [why]
+    assert len(read_lines(folder)) == 3
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+    lines.clear()
+    assert not needs_running(run, results)
+    assert run_plan([run], manner) == [
+        f"{why} (as before; delete {folder} to try again)"
+    ]
+    assert [line.split(" to ")[0] for line in lines] == [
+        "[1/1] digits fediac seed 1 is stored",
+        "[1/1] digits fediac seed 1 failed: update of client 3 has 7 entries that are "
+        f"not finite (as before; delete {folder}",
+    ]
+    shutil.rmtree(folder)
+    assert run_to(results, run) == ["runs", "goes on"]
+
+
+def test_a_run_that_diverged_in_its_first_round_begins_anew(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    assert len(run_plan([run], make_manner(results)[0], DivergeAfter(0))) == 1
+    assert run_to(results, run) == ["runs"]
 
 
 @pytest.mark.parametrize(

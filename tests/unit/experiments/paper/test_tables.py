@@ -208,6 +208,18 @@ def test_savings_are_against_settings_without_a_row_too() -> None:
     assert block.lines[0].swept == 0.5
 
 
+def test_who_cannot_go_on_is_not_waited_for() -> None:
+    runs = [
+        make_run(UP, round_mib=100.0),
+        make_run(UP, entrant="switchml", round_mib=500.0),
+        make_run(UP[:2], entrant="libra", round_mib=1.0),
+    ]
+    assert savings(runs)["fediac"] is None
+    runs[2] = replace(runs[2], failed="update of client 3 is not finite")
+    assert savings(runs)["fediac"] == 0.8
+    assert "not in 2 " in show(blocks_of(runs)[0])
+
+
 def test_rounds_beyond_those_of_the_scenario_change_nothing() -> None:
     runs = [
         make_run(UP, round_mib=100.0),

@@ -50,7 +50,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="S",
-            help="Simulated seconds of a figure's runs.  [default: the paper's 500]",
+            help="Simulated seconds of a figure's runs.  [default: the paper's 500; "
+            "quick: 3]",
         ),
     ] = None,
     out: Annotated[

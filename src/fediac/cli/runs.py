@@ -71,8 +71,8 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     """Train one algorithm as a TOML file says, and write all down.
 
     The folder gets config.toml (all settings, resolved), rounds.jsonl (a line a round),
-    summary.json, model.safetensors and a checkpoint. Ctrl-C leaves a run that --resume
-    continues.
+    summary.json, model.safetensors and a checkpoint. Ctrl-C, or SIGTERM of a scheduler,
+    leaves a run that --resume continues.
 
     \b
     A small configuration; every key has a default, 'fediac list settings' shows all:

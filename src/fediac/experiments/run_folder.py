@@ -103,7 +103,7 @@ def _check_same(config: Path, settings: RunSettings) -> None:
         if wanted.get(key) != had.get(key):
             raise ConfigError(
                 f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
-                "--resume needs the same settings, but for [stop] and [save]"
+                "going on needs the same settings, but for [stop] and [save]"
             )
 
 

@@ -237,13 +237,13 @@ def test_a_folder_with_a_run_is_not_touched(tmp_path: Path) -> None:
     ):
         run(folder, stop={"rounds": 1})
     with refuses(
-        f"{folder / CONFIG}: train.lr was 0.1, got 0.2; --resume needs the same "
+        f"{folder / CONFIG}: train.lr was 0.1, got 0.2; going on needs the same "
         "settings, but for [stop] and [save]",
         ConfigError,
     ):
         run(folder, resumes=True, train={"lr": 0.2})
     with refuses(
-        f"{folder / CONFIG}: seed was 1, got 2; --resume needs the same settings, but "
+        f"{folder / CONFIG}: seed was 1, got 2; going on needs the same settings, but "
         "for [stop] and [save]",
         ConfigError,
     ):
@@ -281,7 +281,7 @@ def test_a_run_from_before_a_setting_existed_goes_on_with_its_default(
     assert len(older) == len(lines) - 1
     config.write_text("".join(older))
     with refuses(
-        f"{config}: fediac.entries_per_vote was 1, got 8; --resume needs the same "
+        f"{config}: fediac.entries_per_vote was 1, got 8; going on needs the same "
         "settings, but for [stop] and [save]",
         ConfigError,
     ):

@@ -8,7 +8,13 @@ from typing import Any, get_args
 
 from fediac.errors import ConfigError, hint_name
 from fediac.experiments.paper.command import Request
-from fediac.experiments.paper.plan import QUICK_SCENARIO, Product, Scope, make_plan
+from fediac.experiments.paper.plan import (
+    QUICK_SCENARIO,
+    TIMED,
+    Product,
+    Scope,
+    make_plan,
+)
 from fediac.experiments.paper.scenarios import NAMES, find_scenario
 from fediac.experiments.paper.steps import Device
 from fediac.experiments.shares import parse_counts
@@ -84,6 +90,7 @@ def make_request(
             f"--entrants must not be given for {Product.FIG_THEORY}, which is of "
             f"FediAC alone, got {', '.join(scope.entrants)}"
         )
+    _check_until(products, scope)
     make_plan(products, scope)
     if device is not None and device not in get_args(Device):
         raise ConfigError(f"--device must be auto, cpu or cuda, got {device!r}")
@@ -95,6 +102,18 @@ def make_request(
         words=tuple(sys.argv[1:]),
         **others,
     )
+
+
+def _check_until(products: Sequence[Product], scope: Scope) -> None:
+    """Refuse a time that nothing asked for would have."""
+    if scope.until_s is None:
+        return
+    if not set(products) & TIMED:
+        names = ", ".join(each for each in Product if each in TIMED)
+        raise ConfigError(
+            f"--until must be given with one of {names}, got {scope.until_s:g} with "
+            f"{', '.join(products)}"
+        )
 
 
 def _product(name: str) -> Product:

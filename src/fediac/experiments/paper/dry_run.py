@@ -9,7 +9,7 @@ from fediac.experiments.expected import ExpectedRound
 from fediac.experiments.networks import NetworkSetting
 from fediac.experiments.output import FittedTable
 from fediac.experiments.paper.plan import PlannedRun, Until
-from fediac.experiments.paper.steps import Step, find_task
+from fediac.experiments.paper.steps import Step, Task, find_task
 from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.simulate import simulate
@@ -32,11 +32,19 @@ def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]
                     "step": task.step.value,
                     "until": until.describe(task.target),
                     "stored_rounds": len(task.stored.records) if task.stored else 0,
-                    "rounds": 0 if is_over else estimate_rounds(run, until),
+                    "rounds": 0 if is_over else _left(task),
                     "is_limit": until.is_to_target,
                 }
             )
     return steps
+
+
+def _left(task: Task) -> int | None:
+    """Return how many rounds are left at most, or about; one at least."""
+    whole = estimate_rounds(task.run, task.until)
+    if whole is None or task.stored is None or task.step is not Step.RESUME:
+        return whole
+    return max(1, whole - len(task.stored.records))
 
 
 def render_steps(steps: Sequence[dict[str, Any]]) -> FittedTable:

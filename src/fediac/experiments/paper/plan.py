@@ -43,6 +43,9 @@ class Product(StrEnum):
 TABLES = (Product.TABLE1, Product.TABLE2, Product.FIG_TRAFFIC)
 """Everybody's way to the target; the figure shows the first one."""
 
+TIMED = frozenset((Product.FIG_ACCURACY, Product.FIG_NONIID, Product.FIG_SCALE))
+"""Whose runs end by the simulated clock."""
+
 _SCENARIOS = {
     Product.TABLE1: IN_THE_PAPER,
     Product.TABLE2: IN_THE_PAPER,
@@ -101,7 +104,9 @@ class Scope:
     def extent(self) -> Extent:
         """How large figures are."""
         extent = QUICK if self.is_quick else FULL
-        return extent if self.until_s is None else replace(extent, until_s=self.until_s)
+        if self.until_s is None:
+            return extent
+        return replace(extent, until_s=self.until_s, rounds=None)
 
     def scenarios(self, product: Product) -> list[Scenario]:
         """Return the scenarios of a table or figure.

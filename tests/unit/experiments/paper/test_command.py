@@ -54,6 +54,19 @@ def test_a_time_is_given_to_figures_in_place_of_the_papers() -> None:
             parse_scope([], None, "1", until_s=wrong)
 
 
+def test_a_time_is_refused_where_nothing_has_one() -> None:
+    message = (
+        "--until must be given with one of fig-accuracy, fig-noniid, fig-scale, got 30 "
+        "with table1, sweeps"
+    )
+    with refuses(message, ConfigError):
+        make_request(["table1", "sweeps"], Scope(until_s=30.0))
+    quick = Scope(until_s=30.0, is_quick=True)
+    assert make_request(["table1", "fig-noniid"], quick).scope == quick
+    (run, *_) = make_plan([Product.FIG_NONIID], quick)
+    assert run.untils == (Until(simulated_s=30.0),)
+
+
 def test_an_unknown_product_is_refused() -> None:
     with refuses("unknown product 'sweep'; did you mean 'sweeps'?", ConfigError):
         make_request(["sweep"], Scope())

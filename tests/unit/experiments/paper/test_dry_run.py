@@ -40,6 +40,14 @@ def test_votes_that_entries_share_leave_time_for_more_rounds() -> None:
     assert n_shared > 1.4 * n_topk
 
 
+def test_a_run_that_goes_on_has_fewer_rounds_left(tmp_path: Path) -> None:
+    scenario = make_scenario(tmp_path / "data")
+    run_to(tmp_path / "results", plan_run(scenario, TWO), keeps_models=True)
+    plan = [plan_run(scenario, Until(rounds=5))]
+    (step,) = list_steps(plan, tmp_path / "results")
+    assert (step["step"], step["stored_rounds"], step["rounds"]) == ("goes on", 2, 3)
+
+
 @pytest.mark.parametrize(("n_rounds", "step"), [(2, "is stored"), (3, "runs again")])
 def test_steps_tell_what_is_stored(tmp_path: Path, n_rounds: int, step: str) -> None:
     scenario = make_scenario(tmp_path / "data")

@@ -63,17 +63,18 @@ def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> lis
 
 
 class StopAfter(Unwatched):
-    """A user who presses Ctrl-C in the round after this one."""
+    """A user who presses Ctrl-C in the round after this one, or what else ends it."""
 
-    def __init__(self, n_rounds: int) -> None:
+    def __init__(self, n_rounds: int, error: BaseException | None = None) -> None:
         self._left = n_rounds
+        self._error = error or KeyboardInterrupt()
 
     def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
         self._left -= 1
 
     def client_done(self) -> None:
         if not self._left:
-            raise KeyboardInterrupt
+            raise self._error
 
 
 def test_a_new_run_leaves_what_it_measured_and_no_model(
@@ -370,18 +371,7 @@ def test_a_run_that_fails_does_not_stop_the_others(
     assert [run.entrant for run in read_stored(results)] == ["fediac"]
 
 
-class DivergeAfter(Unwatched):
-    """Somebody in whose run an update is not finite in the round after this one."""
-
-    def __init__(self, n_rounds: int) -> None:
-        self._left = n_rounds
-
-    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
-        self._left -= 1
-
-    def client_done(self) -> None:
-        if not self._left:
-            raise UpdateError("update of client 3 has 7 entries that are not finite")
+DIVERGED = UpdateError("update of client 3 has 7 entries that are not finite")
 
 
 def test_a_run_that_diverged_is_not_run_again(
@@ -391,7 +381,7 @@ def test_a_run_that_diverged_is_not_run_again(
     folder = folder_of(run, results)
     why = "digits fediac seed 1: update of client 3 has 7 entries that are not finite"
     manner, lines = make_manner(results)
-    assert run_plan([run], manner, DivergeAfter(3)) == [why]
+    assert run_plan([run], manner, StopAfter(3, DIVERGED)) == [why]
     assert len(read_lines(folder)) == 3
     assert not {CHECKPOINT, MODEL} & files(run, results)
     lines.clear()
@@ -412,7 +402,7 @@ def test_a_run_that_diverged_in_its_first_round_begins_anew(
     scenario: Scenario, results: Path
 ) -> None:
     run = plan_run(scenario, TWO)
-    assert len(run_plan([run], make_manner(results)[0], DivergeAfter(0))) == 1
+    assert len(run_plan([run], make_manner(results)[0], StopAfter(0, DIVERGED))) == 1
     assert run_to(results, run) == ["runs"]
 
 

@@ -88,6 +88,8 @@ def paper_command(request: Request) -> None:
     if made:
         pages += write_pages(_all_scenarios(request), request.out)
         pages.append(write_inventory(request.out))
+    for note in (note for each in made.values() for note in each.notes):
+        request.say(note)
     _show(request, made, pages, problems)
     if problems.failed:
         sys.exit(FAILED)

@@ -40,11 +40,13 @@ class Made:
         shown: For a terminal, of what was asked for.
         numbers: For programs, of the same.
         files: What was written; tables are of everything that is stored.
+        notes: What somebody may not have meant, a line each.
     """
 
     shown: tuple[RenderableType, ...]
     numbers: list[dict[str, Any]]
     files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
 
 
 def make_product(product: Product, scope: Scope, results: Path) -> Made:
@@ -161,6 +163,7 @@ def _make_figure(
     chosen = _choose(product, scope, runs, shown)
     _check_some([run for run in chosen if run.scenario in asked], product, results)
     picture, until_s = results / f"{product}.svg", scope.extent.until_s
+    before = _list_shown(picture.with_suffix(".json"))
     numbers = draw(chosen, picture, until_s=until_s)
     if product is Product.FIG_ACCURACY:
         note = figures_panels.describe_lines(numbers)
@@ -171,7 +174,24 @@ def _make_figure(
     write_whole(page, head + tabulate(numbers))
     own = [row for row in numbers if row["scenario"] in asked]
     files = (picture, picture.with_suffix(".json"), page)
-    return Made((tabulate(own),), own, files)
+    lost = sorted(before - _list_shown(picture.with_suffix(".json")))
+    notes = [
+        f"{product} no longer shows {each}, which was not asked for" for each in lost
+    ]
+    return Made((tabulate(own),), own, files, tuple(notes))
+
+
+def _list_shown(numbers: Path) -> set[str]:
+    """Return scenario and seed of all that a figure shows; of none before there is one.
+
+    A figure is of what is asked for: with fewer words it takes the place of a fuller
+    one, which may be somebody's only one.
+    """
+    try:
+        rows = json.loads(numbers.read_bytes())
+        return {f"{row['scenario']} seed {s}" for row in rows for s in row["seeds"]}
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
 
 
 def _choose(

@@ -264,6 +264,25 @@ def test_a_figure_has_the_seeds_that_are_asked_for(
         assert len(row["points"]) == n_points
 
 
+def test_a_figure_that_shows_less_than_before_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (1, 2, 3):
+        store(tmp_path, "cifar10-iid", "fediac", seed)
+    scope = Scope(only=("cifar10-iid",), seeds=(1, 2, 3))
+    request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
+    paper_command(request)
+    assert capsys.readouterr().err == ""
+    paper_command(replace(request, scope=replace(scope, seeds=(2,))))
+    assert capsys.readouterr().err.splitlines() == [
+        f"fig-accuracy no longer shows cifar10-iid seed {seed}, which was not asked for"
+        for seed in (1, 3)
+    ]
+    (tmp_path / "fig-accuracy.json").write_text("[1]")
+    paper_command(request)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_accuracy_figure_is_of_everything_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,5 @@
 """The folder of a run: whether a run may begin or go on there, and its settings."""
 
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from fediac.experiments.building import choose_device
 from fediac.experiments.files import write_whole
 from fediac.experiments.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY
 from fediac.experiments.settings import RunSettings, by_key, read_settings
-from fediac.experiments.versions import add_earlier, describe_versions
+from fediac.experiments.versions import describe_versions
+from fediac.experiments.writers import as_versions, read_writers
 
 MODEL = "model.safetensors"
 
@@ -61,8 +61,7 @@ def write_config(settings: RunSettings, folder: Path) -> None:
     own = describe_versions(document["train"]["device"])
     config = folder / CONFIG
     is_old = config.exists() and _holds_run(folder)
-    before = tomllib.loads(config.read_text("utf-8")) if is_old else {}
-    document["versions"] = add_earlier(own, before.get("versions", {}))
+    document["versions"] = as_versions(own, read_writers(config) if is_old else ())
     write_whole(config, tomli_w.dumps(document))
 
 

@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +11,6 @@ import torch
 from fediac.experiments.output import own_version
 
 COMMIT_VARIABLE = "FEDIAC_COMMIT"
-
-EARLIER = "earlier"
-"""Versions inside versions: who wrote the first rounds of a run."""
 
 _SOURCE = Path(__file__).resolve().parents[3]
 """The top of the source tree, where this is one."""
@@ -35,19 +31,6 @@ def describe_versions(device: str) -> dict[str, str]:
     }
     commit = find_commit(_SOURCE)
     return versions if commit is None else versions | {"commit": commit}
-
-
-def add_earlier(versions: dict[str, str], before: dict[str, Any]) -> dict[str, Any]:
-    """Return versions with those that wrote a run's first rounds, if they were others.
-
-    Args:
-        versions: Of who goes on with the run.
-        before: What the run says so far; empty for a new one.
-    """
-    last = {name: value for name, value in before.items() if name != EARLIER}
-    earlier = [*before.get(EARLIER, ()), *([last] if last else [])]
-    others = [each for each in earlier if each != versions]
-    return {**versions, EARLIER: others} if others else dict(versions)
 
 
 def find_commit(source: Path) -> str | None:

@@ -8,7 +8,6 @@ import torch
 
 from fediac.experiments import output
 from fediac.experiments.versions import (
-    add_earlier,
     describe_versions,
     find_commit,
     name_machine,
@@ -87,13 +86,3 @@ def test_a_bare_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_gpu_names_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
     assert name_machine("cuda") == "Some GPU"
-
-
-def test_who_wrote_first_is_kept_when_another_goes_on() -> None:
-    first, second = {"commit": "a"}, {"commit": "b"}
-    assert add_earlier(first, {}) == first
-    assert add_earlier(first, first) == first
-    both = {"commit": "b", "earlier": [first]}
-    assert add_earlier(second, first) == both
-    assert add_earlier(second, both) == both
-    assert add_earlier(first, both) == {"commit": "a", "earlier": [second]}

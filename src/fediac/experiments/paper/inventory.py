@@ -1,12 +1,13 @@
 """What is stored: every run, what it cost, and the commit and machine it came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fediac.experiments.output import count
 from fediac.experiments.paper.stored import StoredRun, read_stored
+from fediac.experiments.writers import Writer
 
 FILE = "runs.md"
 
@@ -40,7 +41,7 @@ def _row(run: StoredRun) -> dict[str, Any]:
     }
 
 
-def _all(writers: Sequence[Mapping[str, str]], name: str) -> str:
+def _all(writers: Sequence[Writer], name: str) -> str:
     """Return who wrote a run, in the order in which they did."""
     return ", ".join(dict.fromkeys(each.get(name, "") for each in writers))
 

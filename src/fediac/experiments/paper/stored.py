@@ -5,12 +5,10 @@ that ``fediac run`` writes.
 """
 
 import re
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fediac.errors import ConfigError, RunError
+from fediac.errors import RunError
 from fediac.experiments.records import (
     CONFIG,
     ROUNDS,
@@ -20,6 +18,7 @@ from fediac.experiments.records import (
 )
 from fediac.experiments.report.rounds import Fields, parse_object
 from fediac.experiments.settings import RunSettings, read_settings
+from fediac.experiments.writers import Writer, read_writers
 
 RUNS = "runs"
 
@@ -46,7 +45,7 @@ class StoredRun:
     seed: int
     settings: RunSettings
     records: tuple[Record, ...]
-    writers: tuple[Mapping[str, str], ...] = ()
+    writers: tuple[Writer, ...] = ()
     failed: str = ""
 
     @property
@@ -108,7 +107,7 @@ def read_one(folder: Path) -> StoredRun | None:
         seed=settings.seed,
         settings=settings,
         records=tuple(records),
-        writers=_read_writers(folder / CONFIG),
+        writers=read_writers(folder / CONFIG),
         failed=_read_failure(folder / FAILED),
     )
 
@@ -133,22 +132,3 @@ def _check_summary(path: Path) -> None:
     """Refuse a summary that a page could not be made of; a run may have none yet."""
     if path.is_file():
         parse_object(path.read_bytes(), str(path))
-
-
-def _read_writers(config: Path) -> tuple[Mapping[str, str], ...]:
-    """Return all versions that a file of settings names, which can be read."""
-    versions = tomllib.loads(config.read_text(encoding="utf-8")).get("versions", {})
-    if not isinstance(versions, dict):
-        raise ConfigError(f"{config}: versions must be a table, got {versions!r}")
-    earlier = versions.pop("earlier", [])
-    if not isinstance(earlier, list) or not all(isinstance(e, dict) for e in earlier):
-        raise ConfigError(
-            f"{config}: versions.earlier must be a list of tables, got {earlier!r}"
-        )
-    writers = (*earlier, versions)
-    for name, value in (pair for each in writers for pair in each.items()):
-        if not isinstance(value, str):
-            raise ConfigError(
-                f"{config}: versions.{name} must be a string, got {value!r}"
-            )
-    return writers

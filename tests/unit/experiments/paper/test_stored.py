@@ -211,23 +211,11 @@ def test_a_damaged_summary_is_refused(tmp_path: Path, text: str, why: str) -> No
         read_stored(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("versions", "why"),
-    [
-        (3, "versions must be a table, got 3"),
-        ({"machine": 3}, "versions.machine must be a string, got 3"),
-        ({"earlier": "me"}, "versions.earlier must be a list of tables, got 'me'"),
-        ({"earlier": ["me"]}, "versions.earlier must be a list of tables, got ['me']"),
-        ({"earlier": [{"commit": 1}]}, "versions.commit must be a string, got 1"),
-    ],
-)
-def test_writers_that_have_no_names_are_refused(
-    tmp_path: Path, versions: object, why: str
-) -> None:
+def test_writers_that_have_no_names_are_refused(tmp_path: Path) -> None:
     path = store(tmp_path, "digits", "fediac") / "config.toml"
     document = tomllib.loads(path.read_text())
-    path.write_text(tomli_w.dumps(document | {"versions": versions}))
-    with refuses(f"{path}: {why}", ConfigError):
+    path.write_text(tomli_w.dumps(document | {"versions": 3}))
+    with refuses(f"{path}: versions must be a table, got 3", ConfigError):
         read_stored(tmp_path)
 
 

@@ -1,0 +1,51 @@
+"""Who wrote a run, as its ``config.toml`` says in ``[versions]``; without PyTorch."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fediac.errors import ConfigError
+
+Writer: TypeAlias = Mapping[str, str]
+"""Software, commit and machine."""
+
+EARLIER = "earlier"
+"""Versions inside versions: who wrote the first rounds of a run."""
+
+
+def read_writers(config: Path) -> tuple[Writer, ...]:
+    """Return all who wrote a run, in their order.
+
+    Args:
+        config: A file of settings that can be read.
+
+    Raises:
+        ConfigError: What it says of them is none of that.
+    """
+    versions = tomllib.loads(config.read_text(encoding="utf-8")).get("versions", {})
+    if not isinstance(versions, dict):
+        raise ConfigError(f"{config}: versions must be a table, got {versions!r}")
+    earlier = versions.pop(EARLIER, [])
+    if not isinstance(earlier, list) or not all(isinstance(e, dict) for e in earlier):
+        raise ConfigError(
+            f"{config}: versions.{EARLIER} must be a list of tables, got {earlier!r}"
+        )
+    writers = tuple(each for each in (*earlier, versions) if each)
+    for name, value in (pair for each in writers for pair in each.items()):
+        if not isinstance(value, str):
+            raise ConfigError(
+                f"{config}: versions.{name} must be a string, got {value!r}"
+            )
+    return writers
+
+
+def as_versions(own: Writer, before: Sequence[Writer]) -> dict[str, Any]:
+    """Return what the settings of a run say when somebody goes on with it.
+
+    Args:
+        own: Who goes on.
+        before: Who wrote what is there; nobody for a new run.
+    """
+    others = [dict(each) for each in before if each != own]
+    return {**own, EARLIER: others} if others else dict(own)

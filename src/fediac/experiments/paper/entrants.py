@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 from fediac.errors import ConfigError, hint_name
@@ -173,14 +174,18 @@ def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
     ]
 
 
+@cache
 def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
     """Return the entrant that already runs the very same settings, or this one.
 
     The setting that a scenario holds to be the best is one of those it is chosen from;
-    nobody should train it twice.
+    nobody should train it twice. Tables ask for every setting again and again, and to
+    compare it with all others takes a while: the answer is remembered.
     """
     own = essence(entrant.apply(settings))
     for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):
+        if known.algorithm != entrant.algorithm:
+            continue
         if essence(known.apply(settings)) == own:
             alias = "" if known.name == entrant.name else entrant.name
             return replace(known, setting=entrant.setting, alias=alias)

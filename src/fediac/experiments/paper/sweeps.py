@@ -57,7 +57,8 @@ class Candidate:
 def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
     """Return what is known about every setting of the families that were run."""
     found = []
-    for scenario in (find_scenario(name) for name in NAMES):
+    names = {run.scenario for run in runs}
+    for scenario in (find_scenario(name) for name in NAMES if name in names):
         inside = [run for run in runs if run.scenario == scenario.name]
         for family in CANDIDATES:
             candidates = _family(scenario, family, inside)

@@ -94,7 +94,8 @@ def _rows(
     choose: Callable[[Scenario, Sequence[StoredRun]], list[Entrant]],
 ) -> list[Row]:
     rows = []
-    for scenario in (find_scenario(name) for name in NAMES):
+    names = {run.scenario for run in runs}
+    for scenario in (find_scenario(name) for name in NAMES if name in names):
         for entrant in choose(scenario, runs):
             for run in runs:
                 if (run.scenario, run.entrant) == (scenario.name, entrant.name):

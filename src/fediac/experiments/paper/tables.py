@@ -30,6 +30,7 @@ from fediac.experiments.paper.rows import (
     make_row,
     spread,
 )
+from fediac.experiments.paper.savings import Saving, find_saving
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.paper.sweeps import find_leaders
@@ -50,8 +51,8 @@ class Line:
 
     entrant: str
     rows: tuple[Row, ...]
-    saving: float | None
-    swept: float | None
+    saving: Saving | None
+    swept: Saving | None
 
     @property
     def reached(self) -> bool:
@@ -146,7 +147,8 @@ def make_blocks(rows: Sequence[Row], tried: Sequence[Row]) -> list[Block]:
         lines = []
         for each, own in entrants.items():
             ours = own if is_ours(each) else []
-            saving, swept = _saving(ours, given), _saving(ours, [*baselines.values()])
+            saving = find_saving(ours, given)
+            swept = find_saving(ours, [*baselines.values()])
             lines.append(Line(each, tuple(own), saving, swept))
         blocks.append(Block(find_scenario(name), rows[0].switch, tuple(lines)))
     return blocks
@@ -158,26 +160,6 @@ def _by_entrant(rows: Sequence[Row], scenario: str) -> dict[str, list[Row]]:
         if row.scenario == scenario:
             found.setdefault(row.algorithm, []).append(row)
     return found
-
-
-def _saving(own: Sequence[Row], baselines: Sequence[Sequence[Row]]) -> float | None:
-    """Return by which share less was sent than by the best baseline, if it is known.
-
-    The seeds that both have are compared. Whoever gave up is not the best. But nobody
-    is while another one has spent less and may still get there.
-    """
-    if not own or not all(row.reached for row in own):
-        return None
-    ours = {row.seed: row.spent_mib for row in own}
-    savings = []
-    for rows in baselines:
-        theirs = [row for row in rows if row.seed in ours]
-        if theirs and not any(row.gave_up for row in theirs):
-            spent = sum(row.spent_mib for row in theirs)
-            share = sum(ours[row.seed] for row in theirs) / spent
-            savings.append((1.0 - share, all(row.reached for row in theirs)))
-    least, is_known = min(savings, default=(0.0, False))
-    return least if is_known else None
 
 
 def as_documents(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -205,10 +187,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         return *head, *(4 * [NOTHING])
     mib = spread(line.values("payload_mib"), MIB)
     time = spread(line.values("time_s"), SECONDS)
-    savings = [
-        NOTHING if share is None else f"{100 * share:.1f} %"
-        for share in (line.saving, line.swept)
-    ]
+    savings = [str(each or NOTHING) for each in (line.saving, line.swept)]
     return *head, mib, time, *savings
 
 
@@ -251,7 +230,8 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         f"paper's{_say_widths(blocks)}; swept: less than the best of all settings that "
         "were tried. Each family's cheapest and fastest in sweeps.md have rows, and so "
         "has whoever is better so far and may still get there. Both savings are over "
-        "the seeds that both have, and none while a better one may still get there. "
+        "the seeds that both have. While a better one may still get there, they are "
+        "unknown or at least what they are against the payload it has spent already. "
         f"Several seeds: mean (range). {NOT_YET}",
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",

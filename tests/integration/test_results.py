@@ -95,6 +95,7 @@ def test_stored_runs_can_be_reported() -> None:
 
 
 CIFAR_ROWS = {
+    "FediAC, 16 parameters a vote, k = 1 %, 8 bits": "fediac-shared-k1-bits8",
     "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",
     "FediAC, votes for the largest": "fediac-topk",
     "FediAC, the paper's width": "fediac-bound",

@@ -56,6 +56,13 @@ def finite(name: str, dim: int) -> Corrected:
     return corrected
 
 
+def test_they_have_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FEDIAC_NATIVE", raising=False)
+    assert native.name_kernels("cuda") == "triton"
+    monkeypatch.setenv("FEDIAC_NATIVE", "0")
+    assert native.name_kernels("cuda") == "none"
+
+
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize("dim", DIMS)
 def test_first_pass(kernels: DeviceKernels, name: str, dim: int) -> None:

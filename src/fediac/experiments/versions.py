@@ -1,4 +1,4 @@
-"""What wrote a run: versions of the software, the commit and the machine."""
+"""What wrote a run: versions of the software, the commit, machine and kernels."""
 
 import os
 import platform
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from fediac.experiments.output import own_version
+from fediac.native import name_kernels
 
 COMMIT_VARIABLE = "FEDIAC_COMMIT"
 
@@ -19,6 +20,9 @@ _SOURCE = Path(__file__).resolve().parents[3]
 def describe_versions(device: str) -> dict[str, str]:
     """Return what a run's ``config.toml`` says in ``[versions]``.
 
+    Kernels are there because times depend on them, and on a CPU the last bits of
+    training.
+
     Args:
         device: ``cpu`` or ``cuda``: whose name the machine goes by.
     """
@@ -28,6 +32,7 @@ def describe_versions(device: str) -> dict[str, str]:
         "torch": str(torch.__version__),
         "python": platform.python_version(),
         "machine": name_machine(device),
+        "kernels": name_kernels(device),
     }
     commit = find_commit(_SOURCE)
     return versions if commit is None else versions | {"commit": commit}

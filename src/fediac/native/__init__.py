@@ -15,6 +15,7 @@ from fediac.native.dispatch import (
     isa,
     kernels_for,
     kernels_for_lanes,
+    name_kernels,
 )
 from fediac.native.kernels import Kernels
 from fediac.native.threads import n_threads, set_threads, single_thread
@@ -28,6 +29,7 @@ __all__ = [
     "kernels_for",
     "kernels_for_lanes",
     "n_threads",
+    "name_kernels",
     "set_threads",
     "single_thread",
 ]

@@ -105,3 +105,14 @@ def isa() -> str | None:
     """Return the instruction set that the kernels use, None without kernels."""
     kernels = _switch.kernels()
     return None if kernels is None else kernels.isa
+
+
+def name_kernels(device: str) -> str:
+    """Return what works on arrays of a device: an instruction set, triton or none.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+    """
+    if device == "cuda":
+        return "none" if _switch.kernels_on_device() is None else "triton"
+    return isa() or "none"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fediac import native
 from fediac.experiments import output
 from fediac.experiments.versions import (
     describe_versions,
@@ -73,6 +74,9 @@ def test_what_wrote_a_run_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     assert document["commit"] == "abc123"
     assert document["machine"] == name_machine("cpu") != ""
     assert document["torch"] == torch.__version__
+    assert document["kernels"] == (native.isa() or "none")
+    with native.disabled():
+        assert describe_versions("cpu")["kernels"] == "none"
 
 
 def test_a_bare_source_tree_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

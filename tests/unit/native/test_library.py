@@ -106,10 +106,12 @@ def test_an_unknown_instruction_set_is_refused(
         library._Loader().library()
 
 
-def test_the_instruction_set_in_use_has_a_name() -> None:
+def test_the_kernels_in_use_have_a_name() -> None:
     assert native.isa() in library.ISAS
+    assert native.name_kernels("cpu") == native.isa()
     with native.disabled():
         assert native.isa() is None
+        assert native.name_kernels("cpu") == native.name_kernels("cuda") == "none"
 
 
 def test_disabled_kernels_come_back() -> None:

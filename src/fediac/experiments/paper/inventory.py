@@ -1,6 +1,6 @@
 """What is stored: every run, what it cost, and the commit and machine it came from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,14 +36,20 @@ def _row(run: StoredRun) -> dict[str, Any]:
         "real s": sum(record[name] for record in run.records for name in _CLOCKS),
         "train s": median(record["train_s"] for record in run.records),
         "compress s": median(record["compress_s"] for record in run.records),
-        "machine": _all(run.writers, "machine"),
-        "commit": _all(run.writers, "commit"),
+        "machine": _all(map(_name_machine, run.writers)),
+        "commit": _all(each.get("commit", "") for each in run.writers),
     }
 
 
-def _all(writers: Sequence[Writer], name: str) -> str:
+def _name_machine(writer: Writer) -> str:
+    """Return a machine's name; its times are others where kernels were missing."""
+    name = writer.get("machine", "")
+    return f"{name} without kernels" if writer.get("kernels") == "none" else name
+
+
+def _all(names: Iterable[str]) -> str:
     """Return who wrote a run, in the order in which they did."""
-    return ", ".join(dict.fromkeys(each.get(name, "") for each in writers))
+    return ", ".join(dict.fromkeys(names))
 
 
 def render_inventory(rows: Sequence[dict[str, Any]]) -> str:

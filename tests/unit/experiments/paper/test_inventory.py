@@ -42,3 +42,13 @@ def test_all_who_wrote_a_run_are_named(tmp_path: Path) -> None:
         file.write(tomli_w.dumps({"versions": versions}))
     text = render_inventory(list_stored(tmp_path))
     assert text.rstrip().endswith("| Abacus | 1111111111, 2222222222-dirty |")
+
+
+def test_a_machine_without_kernels_is_called_so(tmp_path: Path) -> None:
+    folder = store(tmp_path, "digits", "libra")
+    first = {"machine": "Abacus", "commit": "1" * 40, "kernels": "beads"}
+    versions = {**first, "kernels": "none", "earlier": [first]}
+    with (folder / "config.toml").open("a") as file:
+        file.write(tomli_w.dumps({"versions": versions}))
+    (row,) = list_stored(tmp_path)
+    assert row["machine"] == "Abacus, Abacus without kernels"

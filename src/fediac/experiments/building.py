@@ -84,11 +84,8 @@ def build_experiment(settings: RunSettings) -> Experiment:
     local = _local_settings(settings.train)
     engine = _make_engine(settings, dataset, partition)
     choices = Choices()
-    choose = _make_chooser(settings, engine.model.dim, n_participants, choices)
-    # What does not fit is found now, not after a round of training.
-    switch, first = Switch(settings.network.register_bytes), choose(1)
-    if isinstance(first, OmniReduce):
-        require_block(switch.payload_bytes, first.block)
+    switch = Switch(settings.network.register_bytes)
+    choose = make_chooser(settings, engine.model.dim, n_participants, switch, choices)
     federation = Federation(
         engine=engine,
         model=engine.model,
@@ -201,10 +198,22 @@ def _make_engine(
     )
 
 
-def _make_chooser(
-    settings: RunSettings, dim: int, n: int, choices: Choices
+def make_chooser(
+    settings: RunSettings, dim: int, n: int, switch: Switch, choices: Choices
 ) -> Callable[[int], Compressor]:
-    """Return the function that gives the algorithm of a round."""
+    """Return the function that gives the algorithm of a round.
+
+    Args:
+        settings: All settings; the algorithm's own table is used.
+        dim: Entries in an update.
+        n: Clients in a round.
+        switch: Adds up.
+        choices: Are looked at in every round.
+
+    Raises:
+        FediacError, ValueError: The algorithm cannot have its settings; this is found
+            now, not after a round of training.
+    """
 
     def choose(round_number: int) -> Compressor:
         if settings.algorithm == "fediac" and settings.tuning == "server":
@@ -213,22 +222,18 @@ def _make_chooser(
                 return FedAvg(n)
             given = choices.numbers
             return _make_fediac(settings, dim, n, given["threshold"], given["bits"])
-        return make_algorithm(settings, dim, n, hot=choices.hot)
+        return _make_algorithm(settings, dim, n, choices.hot)
 
+    first = choose(1)
+    if isinstance(first, OmniReduce):
+        require_block(switch.payload_bytes, first.block)
     return choose
 
 
-def make_algorithm(
-    settings: RunSettings, dim: int, n: int, *, hot: Tensor | None = None
+def _make_algorithm(
+    settings: RunSettings, dim: int, n: int, hot: Tensor | None
 ) -> Compressor:
-    """Return the algorithm of a run, its shares resolved.
-
-    Args:
-        settings: All settings; the algorithm's own table is used.
-        dim: Entries in an update.
-        n: Clients in a round.
-        hot: libra's hot entries.
-    """
+    """Return the algorithm of a run, its shares resolved."""
     match settings.algorithm:
         case "fediac":
             bits = settings.fediac.bits

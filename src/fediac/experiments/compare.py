@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from fediac.compressors import CATALOG, OmniReduce, find
+from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError, UpdateError
-from fediac.experiments.building import build_experiment, make_algorithm
+from fediac.experiments.building import Choices, build_experiment, make_chooser
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
 from fediac.experiments.records import (
@@ -21,7 +21,6 @@ from fediac.experiments.report.settings import EXPECTED
 from fediac.experiments.run import Watcher, run_experiment
 from fediac.experiments.run_folder import check_folder
 from fediac.experiments.settings import RunSettings, by_key, read_settings
-from fediac.transports.packets import require_block
 
 _MAY_DIFFER = (
     *EXPECTED,
@@ -148,16 +147,7 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
     dim, n_clients = federation.model.dim, federation.n_participants
     for each in runs.values():
         with named(setting_names(each)):
-            algorithm = make_algorithm(_without_tuned(each), dim, n_clients)
-            if isinstance(algorithm, OmniReduce):
-                require_block(federation.switch.payload_bytes, algorithm.block)
-
-
-def _without_tuned(settings: RunSettings) -> RunSettings:
-    """Return the settings without those that a server chooses, whatever is given."""
-    if settings.tuning != "server":
-        return settings
-    return replace(settings, fediac=replace(settings.fediac, threshold=1, bits="bound"))
+            make_chooser(each, dim, n_clients, federation.switch, Choices())
 
 
 def make_table(summaries: Mapping[str, Record]) -> FittedTable:

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,13 +221,15 @@ def summarize(records: list[Record], target: float | None) -> Record:
 
 
 def _at_target(records: list[Record], target: float) -> Record:
-    for record in records:
-        if record["accuracy"] >= target:
-            names = ("round", "payload_mib", "wire_mib", "time_s")
-            reached = {name: record[name] for name in names}
-            return {"accuracy": target, "reached": True, **reached}
-    missing = dict.fromkeys(("round", "payload_mib", "wire_mib", "time_s"))
-    return {"accuracy": target, "reached": False, **missing}
+    first = find_reached(records, target)
+    names = ("round", "payload_mib", "wire_mib", "time_s")
+    numbers = {name: first and first[name] for name in names}
+    return {"accuracy": target, "reached": first is not None, **numbers}
+
+
+def find_reached(records: Iterable[Record], target: float) -> Record | None:
+    """Return the first line with at least this accuracy."""
+    return next((each for each in records if each["accuracy"] >= target), None)
 
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:

@@ -19,11 +19,12 @@ from fediac.compressors.catalog import Entry
 from fediac.errors import ConfigError
 from fediac.experiments import algorithms
 from fediac.experiments.building import (
+    Choices,
     Experiment,
     build_experiment,
     choose_device,
     find_hot,
-    make_algorithm,
+    make_chooser,
 )
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
@@ -240,6 +241,7 @@ def test_an_algorithm_without_settings_of_its_own_is_not_taken_for_another(
     settings = RunSettings(algorithm="mine")
     message = "mine has no line with its settings in fediac.experiments.algorithms"
     with refuses(message, ConfigError):
-        make_algorithm(settings, 100, 4)
+        make_chooser(settings, 100, 4, Switch(), Choices())
     monkeypatch.setitem(algorithms._BEST, "mine", lambda _d, n, _h: SwitchML(n, bits=9))
-    assert make_algorithm(settings, 100, 4) == SwitchML(4, bits=9)
+    choose = make_chooser(settings, 100, 4, Switch(), Choices())
+    assert choose(1) == SwitchML(4, bits=9)

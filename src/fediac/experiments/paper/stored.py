@@ -14,6 +14,7 @@ from fediac.experiments.records import (
     ROUNDS,
     SUMMARY,
     Record,
+    find_reached,
     parse_records,
 )
 from fediac.experiments.report.rounds import Fields, parse_object
@@ -55,10 +56,7 @@ class StoredRun:
 
     def reach(self, target: float) -> Record | None:
         """Return the first round with at least this accuracy."""
-        for record in self.records:
-            if record["accuracy"] >= target:
-                return record
-        return None
+        return find_reached(self.records, target)
 
 
 def run_folder(results: Path, scenario: str, entrant: str, seed: int) -> Path:

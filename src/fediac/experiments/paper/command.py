@@ -15,13 +15,14 @@ from fediac.experiments.paper.dry_run import list_steps, render_steps
 from fediac.experiments.paper.plan import PlannedRun, Product, Scope, make_plan
 from fediac.experiments.paper.products import (
     Made,
+    check_stored,
     make_product,
-    read_checked,
     write_inventory,
     write_pages,
 )
 from fediac.experiments.paper.scenarios import Scenario
 from fediac.experiments.paper.steps import Device, Manner, needs_running
+from fediac.experiments.paper.stored import StoredRun, read_stored
 from fediac.experiments.paper.theory_product import list_missing, make_theory
 from fediac.experiments.plots import require_matplotlib
 from fediac.experiments.progress import ProgressBars
@@ -83,11 +84,12 @@ def paper_command(request: Request) -> None:
     if request.may_run:
         with data_folder(request.data):
             problems = _run_missing(request)
-    made = _make_all(request, problems)
+    stored = read_stored(request.out)
+    made = _make_all(request, stored, problems)
     pages = []
     if made:
-        pages += write_pages(_all_scenarios(request), request.out)
-        pages.append(write_inventory(request.out))
+        pages += write_pages(_all_scenarios(request), stored, request.out)
+        pages.append(write_inventory(stored, request.out))
     for note in (note for each in made.values() for note in each.notes):
         request.say(note)
     _show(request, made, pages, problems)
@@ -95,7 +97,9 @@ def paper_command(request: Request) -> None:
         sys.exit(FAILED)
 
 
-def _make_all(request: Request, problems: Problems) -> dict[Product, Made]:
+def _make_all(
+    request: Request, stored: Sequence[StoredRun], problems: Problems
+) -> dict[Product, Made]:
     """Make what can be made; where that is not all, the rest has failed.
 
     Raises:
@@ -104,7 +108,7 @@ def _make_all(request: Request, problems: Problems) -> dict[Product, Made]:
     made = {}
     for product in request.products:
         try:
-            made[product] = _make(product, request)
+            made[product] = _make(product, request, stored)
         except RunError as error:
             if len(request.products) == 1 and not problems.failed:
                 raise
@@ -127,11 +131,12 @@ def _check_folder(request: Request) -> None:
         raise RunError(f"{request.out}: there is no such folder of results")
     if any(product.startswith("fig-") for product in request.products):
         require_matplotlib()
+    stored = read_stored(request.out)
     for product in request.products:
         if product is Product.FIG_THEORY:
             list_missing(request.scope, request.out)
         else:
-            read_checked(product, request.scope, request.out)
+            check_stored(product, request.scope, stored, request.out)
 
 
 def _lacking(request: Request, scenarios: Sequence[Scenario]) -> dict[str, str]:
@@ -219,10 +224,10 @@ def _say_how_to_go_on(request: Request) -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
-def _make(product: Product, request: Request) -> Made:
+def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Made:
     if product is Product.FIG_THEORY:
         return make_theory(request.scope, request.out)
-    return make_product(product, request.scope, request.out)
+    return make_product(product, request.scope, stored, request.out)
 
 
 def _show(

@@ -1,12 +1,11 @@
 """What is stored: every run, what it cost, and the commit and machine it came from."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fediac.experiments.output import count
-from fediac.experiments.paper.stored import StoredRun, read_stored
+from fediac.experiments.paper.stored import StoredRun
 from fediac.experiments.writers import Writer
 
 FILE = "runs.md"
@@ -19,9 +18,9 @@ _COLUMNS = (
 )
 
 
-def list_stored(results: Path) -> list[dict[str, Any]]:
+def list_stored(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
     """Return a row for each stored run, in their order."""
-    return [_row(run) for run in read_stored(results)]
+    return [_row(run) for run in runs]
 
 
 def _row(run: StoredRun) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fediac.experiments.paper.published import CLAIMS
 from fediac.experiments.paper.rows import Row
 from fediac.experiments.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.experiments.paper.steps import check_same, folder_of
-from fediac.experiments.paper.stored import StoredRun, read_stored, run_folder
+from fediac.experiments.paper.stored import StoredRun, run_folder
 from fediac.experiments.paper.targets import find_target
 from fediac.experiments.report.page import Report, render_page
 from fediac.experiments.report.reading import read_runs
@@ -49,14 +49,22 @@ class Made:
     notes: tuple[str, ...] = ()
 
 
-def make_product(product: Product, scope: Scope, results: Path) -> Made:
+def make_product(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
     """Write a table or figure of all stored runs; return what was asked for of it.
+
+    Args:
+        product: A table or figure of runs.
+        scope: What was asked for.
+        runs: All that are stored in ``results``.
+        results: Gets the files.
 
     Raises:
         RunError: Nothing is stored that it could show, or a run with other settings.
         ConfigError: A picture cannot be drawn here.
     """
-    runs = read_checked(product, scope, results)
+    check_stored(product, scope, runs, results)
     if product in SWITCHES:
         return _make_table(product, scope, runs, results)
     if product is Product.SWEEPS:
@@ -64,14 +72,15 @@ def make_product(product: Product, scope: Scope, results: Path) -> Made:
     return _make_figure(product, scope, runs, results)
 
 
-def read_checked(product: Product, scope: Scope, results: Path) -> list[StoredRun]:
-    """Return all stored runs, if a product can be made of them.
+def check_stored(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> None:
+    """Refuse stored runs that a product cannot be made of.
 
     Raises:
-        ConfigError, RunError: A file is damaged, or a run is of another version of its
-            scenario and must not stand beside others.
+        RunError: A run is of another version of its scenario and must not stand beside
+            others.
     """
-    runs = read_stored(results)
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
@@ -82,7 +91,6 @@ def read_checked(product: Product, scope: Scope, results: Path) -> list[StoredRu
             if run.scenario == scenario.name and run.entrant in entrants:
                 planned = PlannedRun(scenario, entrants[run.entrant], run.seed, ())
                 check_same(run.settings, planned, folder_of(planned, results))
-    return runs
 
 
 def _make_table(
@@ -215,9 +223,10 @@ def _check_some(found: Sequence[object], product: Product, results: Path) -> Non
         raise RunError(f"{results}: holds no run that {product} could show")
 
 
-def write_pages(scenarios: Sequence[Scenario], results: Path) -> list[Path]:
+def write_pages(
+    scenarios: Sequence[Scenario], stored: Sequence[StoredRun], results: Path
+) -> list[Path]:
     """Write a page on each scenario: the main entrants with the first stored seed."""
-    stored = read_stored(results)
     names = [entrant.name for entrant in MAIN]
     pages = []
     for scenario in scenarios:
@@ -239,8 +248,8 @@ def write_pages(scenarios: Sequence[Scenario], results: Path) -> list[Path]:
     return pages
 
 
-def write_inventory(results: Path) -> Path:
+def write_inventory(stored: Sequence[StoredRun], results: Path) -> Path:
     """Write the list of all stored runs, what they cost and where they came from."""
     page = results / FILE
-    write_whole(page, render_inventory(list_stored(results)))
+    write_whole(page, render_inventory(list_stored(stored)))
     return page

@@ -16,8 +16,8 @@ def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
         file.write(
             tomli_w.dumps({"versions": {"machine": "Abacus", "commit": "0" * 40}})
         )
-    rows = list_stored(tmp_path)
     runs = read_stored(tmp_path)
+    rows = list_stored(runs)
     assert [row["entrant"] for row in rows] == ["fediac", "libra"]
     for row, run in zip(rows, runs, strict=True):
         assert row["rounds"] == len(run.records)
@@ -40,7 +40,7 @@ def test_all_who_wrote_a_run_are_named(tmp_path: Path) -> None:
     versions = {"machine": "Abacus", "commit": "2" * 40 + "-dirty", "earlier": [first]}
     with (folder / "config.toml").open("a") as file:
         file.write(tomli_w.dumps({"versions": versions}))
-    text = render_inventory(list_stored(tmp_path))
+    text = render_inventory(list_stored(read_stored(tmp_path)))
     assert text.rstrip().endswith("| Abacus | 1111111111, 2222222222-dirty |")
 
 
@@ -50,5 +50,5 @@ def test_a_machine_without_kernels_is_called_so(tmp_path: Path) -> None:
     versions = {**first, "kernels": "none", "earlier": [first]}
     with (folder / "config.toml").open("a") as file:
         file.write(tomli_w.dumps({"versions": versions}))
-    (row,) = list_stored(tmp_path)
+    (row,) = list_stored(read_stored(tmp_path))
     assert row["machine"] == "Abacus, Abacus without kernels"

@@ -4,7 +4,7 @@ import pytest
 
 from fediac.experiments.paper.dry_run import estimate_rounds, list_steps
 from fediac.experiments.paper.plan import Product, Scope, Until, make_plan
-from tests.unit.experiments.paper.test_running import TWO, run_to
+from tests.unit.experiments.paper.planned_runs import TWO, run_to
 from tests.unit.experiments.paper.tiny_scenario import make_scenario, plan_run
 
 

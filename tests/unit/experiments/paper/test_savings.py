@@ -5,10 +5,7 @@ import pytest
 
 from fediac.experiments.paper.savings import Saving
 from fediac.experiments.paper.stored import StoredRun
-from fediac.experiments.paper.tables import (
-    Block,
-    render_markdown,
-)
+from fediac.experiments.paper.tables import Block, render_markdown
 from tests.unit.experiments.paper.table_runs import (
     MISSED,
     UP,

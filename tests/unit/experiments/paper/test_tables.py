@@ -4,11 +4,7 @@ from typing import Any
 import pytest
 
 from fediac.experiments.paper.rows import describe_rounds, spread
-from fediac.experiments.paper.tables import (
-    as_documents,
-    list_rows,
-    render_markdown,
-)
+from fediac.experiments.paper.tables import as_documents, list_rows, render_markdown
 from tests.unit.experiments.paper.table_runs import (
     MISSED,
     UP,

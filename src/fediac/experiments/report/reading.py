@@ -197,6 +197,7 @@ def _with_labels(runs: Sequence[Run]) -> list[Run]:
     choices = (
         [run.algorithm for run in runs],
         [run.folder.resolve().name for run in runs],
+        [run.folder.resolve().parent.name for run in runs],
         ["/".join(run.folder.resolve().parts[-2:]) for run in runs],
         [f"{run.algorithm} {number}" for number, run in enumerate(runs, start=1)],
     )

@@ -47,7 +47,10 @@ def test_runs_of_one_algorithm_are_told_apart_by_folder(tmp_path: Path) -> None:
 def test_folders_of_one_name_are_told_apart_by_their_parents(tmp_path: Path) -> None:
     paths = [write_run(tmp_path / n / "run", "fediac", n_rounds=2) for n in "ab"]
     runs, _ = read_runs(paths)
-    assert [run.label for run in runs] == ["a/run", "b/run"]
+    assert [run.label for run in runs] == ["a", "b"]
+    paths.append(write_run(tmp_path / "a" / "again", "fediac", n_rounds=2))
+    runs, _ = read_runs(paths)
+    assert [run.label for run in runs] == ["a/run", "b/run", "a/again"]
 
 
 def test_algorithm_keeps_its_look_whoever_else_is_there(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 
@@ -84,6 +85,17 @@ def test_figures_come_from_the_runs(
     for ending in ("json", "md"):
         name = f"{product}.{ending}"
         assert (tmp_path / name).read_text() == (folder / name).read_text()
+
+
+@pytest.mark.parametrize(
+    "page", sorted(RESULTS.rglob("report-*.html")), ids=attrgetter("stem")
+)
+def test_a_page_shows_everybody_in_the_table(page: Path) -> None:
+    name = page.stem.partition("-")[2]
+    rows = json.loads((page.parent / "table1.json").read_text())
+    text = page.read_text()
+    for entrant in {row["algorithm"] for row in rows if row["scenario"] == name}:
+        assert f'<th scope="row">{entrant}</th>' in text
 
 
 def test_stored_runs_can_be_reported() -> None:

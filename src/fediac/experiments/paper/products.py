@@ -12,7 +12,7 @@ from fediac.errors import RunError
 from fediac.experiments.files import write_whole
 from fediac.experiments.output import own_version
 from fediac.experiments.paper import sweeps, tables
-from fediac.experiments.paper.entrants import FEDAVG, MAIN
+from fediac.experiments.paper.entrants import FEDAVG
 from fediac.experiments.paper.inventory import FILE, list_stored, render_inventory
 from fediac.experiments.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.experiments.paper.published import CLAIMS
@@ -226,10 +226,10 @@ def _check_some(found: Sequence[object], product: Product, results: Path) -> Non
 def write_pages(
     scenarios: Sequence[Scenario], stored: Sequence[StoredRun], results: Path
 ) -> list[Path]:
-    """Write a page on each scenario: the main entrants with the first stored seed."""
-    names = [entrant.name for entrant in MAIN]
+    """Write a page on each scenario: all of its table, with the first stored seed."""
     pages = []
     for scenario in scenarios:
+        names = [each.name for each in tables.list_compared(scenario, stored)]
         own = [r for r in stored if r.scenario == scenario.name and r.entrant in names]
         if not own:
             continue

@@ -81,7 +81,7 @@ class Block:
 
 def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
     """Return the rows of a table: everybody in it whose target is known."""
-    return _rows(runs, switch, _list_entrants)
+    return _rows(runs, switch, list_compared)
 
 
 def list_tried(runs: Sequence[StoredRun], switch: str) -> list[Row]:
@@ -113,7 +113,7 @@ def _list_settings(scenario: Scenario) -> list[Entrant]:
     return list({each.name: each for each in known}.values())
 
 
-def _list_entrants(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
+def list_compared(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
     """Return the main entrants, each algorithm's followed by what a sweep found.
 
     A setting that needs less traffic or time than the scenario's has a row of its own:

@@ -141,7 +141,8 @@ def test_fediac_with_all_votes_and_24_bits_follows_averaging(make: Make) -> None
             for each, state in zip(done.trained, progress.states, strict=True)
         ]
         moved = torch.stack([each != 0.0 for each in corrected]).any(dim=0)
-        assert done.result.facts.chosen == int(moved.sum()) >= DIM - 1
+        # The four biases before the normalization move by rounding errors, if at all.
+        assert done.result.facts.chosen == int(moved.sum()) >= DIM - 4
         assert float(difference.abs().max()) <= allowed
         # And it is the width that explains it: 2^-23 of N times the peak.
         assert step < N * done.result.facts.peak / (2**23 - 2 * N)

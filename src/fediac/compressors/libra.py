@@ -144,7 +144,8 @@ class Libra:
             kept[hot] = left
             kept[cold] = 0.0
         pairs = IndexedSum(addresses, levels, self.hot.shape[0])
-        parts = yield from self._ask(pairs, ServerSum(cold_values, cold), grid)
+        floats = ServerSum(cold_values, cold)
+        parts = yield from self._ask(pairs, floats, grid, n_entries=len(update))
         sent_energy = energy_of(hot_values) + energy_of(cold_values)
         facts = Facts(
             n_votes=self.n_sent,
@@ -177,15 +178,21 @@ class Libra:
         return xp.asarray(self.hot, dtype=xp.int64, device=device(like))
 
     def _ask(
-        self, pairs: IndexedSum, cold: ServerSum, grid: Grid
+        self, pairs: IndexedSum, cold: ServerSum, grid: Grid, *, n_entries: int
     ) -> Generator[tuple[Exchange, ...], Any, tuple[MeanPart, ...]]:
-        """Yield both sums together, or only the server's when nothing is hot."""
+        """Yield both sums together, or one of them when nothing or all is hot.
+
+        Nobody waits for a server that can never be sent anything.
+        """
         if not pairs.size:
             totals: ServerTotals = yield from ask(cold)
             return (FloatMean(totals.values, totals.indices),)
+        if pairs.size == n_entries:
+            only: IndexedTotals = yield from ask(pairs)
+            return (self._mean(only, grid),)
         answers: tuple[IndexedTotals, ServerTotals] = yield from ask(pairs, cold)
         added, averaged = answers
-        return (
-            IndexedMean(added, grid.scale, self._table(added.indices)),
-            FloatMean(averaged.values, averaged.indices),
-        )
+        return self._mean(added, grid), FloatMean(averaged.values, averaged.indices)
+
+    def _mean(self, added: IndexedTotals, grid: Grid) -> IndexedMean:
+        return IndexedMean(added, grid.scale, self._table(added.indices))

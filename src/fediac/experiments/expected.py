@@ -218,9 +218,10 @@ def _libra(setting: ExpectedRound, rows: _Rows) -> None:
     n_cold = setting.dim - n_hot
     n_sent_hot = round(setting.chosen * n_hot / setting.dim)
     hot = (n_sent_hot, setting.union_of(n_hot))
-    cold = (setting.chosen - n_sent_hot, setting.union_of(n_cold))
     rows.ask("indexed", "indexedsum", items=hot, bits=64)
-    rows.ask("server", "serversum", items=cold, bits=64, is_joined=True)
+    if n_cold:
+        cold = (setting.chosen - n_sent_hot, setting.union_of(n_cold))
+        rows.ask("server", "serversum", items=cold, bits=64, is_joined=True)
 
 
 def _fedavg(setting: ExpectedRound, rows: _Rows) -> None:

@@ -99,6 +99,19 @@ def test_without_hot_entries_only_the_server_is_asked(make: Make) -> None:
     assert len(outcome.mean.parts) == 1
 
 
+def test_where_all_is_hot_only_the_switch_is_asked(make: Make) -> None:
+    update = make(some_update())
+    client = start(Libra(2, 5, np.arange(DIM)), update)
+    answer(client)
+    pairs = answer(client, AGREED)
+    assert isinstance(pairs, IndexedSum)
+    assert to_numpy(pairs.indices).tolist() == [0, 1, 37, 38, 39]
+    outcome = answer(client, totals(pairs))
+    assert len(outcome.mean.parts) == 1
+    moved = np.flatnonzero(to_numpy(outcome.mean.dense(update)))
+    assert moved.tolist() == [0, 1, 37, 38, 39]
+
+
 def test_client_with_no_hot_entry_still_asks_both(make: Make) -> None:
     client = start(Libra(2, 1, HOT), make(some_update()))
     answer(client)

@@ -270,6 +270,8 @@ def _show_steps(request: Request) -> None:
     console = open_console()
     if steps:
         console.print(render_steps(steps))
+    if Product.FIG_THEORY in request.products and not theory:
+        console.print(f"everything that {Product.FIG_THEORY} shows is stored")
     rounds = request.scope.extent.theory_rounds
     for label in labels:
         console.print(f"theory of {label} runs to round {rounds[-1]}")

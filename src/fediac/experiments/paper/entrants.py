@@ -218,15 +218,29 @@ def _without(table: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in names}
 
 
-def check_names(names: Sequence[str], entrants: Sequence[Entrant]) -> None:
+def check_names(
+    names: Sequence[str], entrants: Sequence[Entrant], swept: Sequence[Entrant]
+) -> None:
     """Refuse names that no entrant has.
+
+    Args:
+        names: What was typed.
+        entrants: Those of what was asked for.
+        swept: Those that sweeps would have.
 
     Raises:
         ConfigError: A name is unknown; the message names the nearest.
     """
-    known = dict.fromkeys(
-        name for each in entrants for name in (each.name, each.alias) if name
-    )
+    known, elsewhere = _names(entrants), _names(swept)
     for name in names:
+        if name not in known and name in elsewhere:
+            raise ConfigError(
+                f"--entrants: {name} is run by sweeps; tables show it once it is stored"
+            )
         if name not in known:
             raise ConfigError(f"unknown entrant {name!r}{hint_name(name, known)}")
+
+
+def _names(entrants: Sequence[Entrant]) -> list[str]:
+    names = (name for each in entrants for name in (each.name, each.alias) if name)
+    return list(dict.fromkeys(names))

@@ -81,8 +81,8 @@ def describe_lines(numbers: Numbers) -> str:
             groups.setdefault(places, []).append(LABELS[entrant].split(" (")[0])
     if groups:
         until_s = numbers[0]["until_s"]
-        parts = [f"{'; '.join(who)}: {places}" for places, who in groups.items()]
-        note += f" A cross: stopped before {until_s:g} s. {'. '.join(parts)}."
+        parts = [f"{' and '.join(who)} {places}" for places, who in groups.items()]
+        note += f" A cross: stopped before {until_s:g} s ({'; '.join(parts)})."
     return note
 
 
@@ -110,7 +110,7 @@ def _describe_early(rows: Numbers, titles: Mapping[str, str]) -> str:
         early = [row["switch"] for row in inside if row["ends_early"]]
         which = "" if len(early) == len(inside) else f" ({', '.join(early)} switch)"
         places += [titles[scenario] + which] if early else []
-    return "; ".join(places)
+    return f"on {' and '.join(places)}" if places else ""
 
 
 def _draw_line(axes: Axes, row: Row) -> None:

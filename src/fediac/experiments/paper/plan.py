@@ -80,7 +80,7 @@ class Extent:
 
 
 FULL = Extent(FIGURE_S, None, (0.3, 0.5, 1.0, 5.0), (20, 30, 40, 50), (1, 5, 10, 20))
-QUICK = Extent(3.0, 6, (0.3, 5.0), (8, 16), (1, 2))
+QUICK = Extent(1.0, None, (0.3, 5.0), (8, 16), (1, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,13 @@ def _check_entrants(products: Sequence[Product], scope: Scope) -> None:
         for scenario in scope.scenarios(product)
         for entrant in list_entrants(product, scenario, scope.extent)
     ]
-    check_names(scope.entrants, everyone)
+    swept = [
+        entrant
+        for product in products
+        for scenario in scope.scenarios(product)
+        for entrant in list_entrants(Product.SWEEPS, scenario, scope.extent)
+    ]
+    check_names(scope.entrants, everyone, swept)
 
 
 def _fedavg_first(runs: list[PlannedRun]) -> list[PlannedRun]:

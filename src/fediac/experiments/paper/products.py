@@ -101,7 +101,7 @@ def _make_table(
     blocks = tables.make_blocks(rows, tried)
     names = {scenario.name for scenario in scope.scenarios(product)}
     asked = [row for row in rows if row.scenario in names]
-    _check_some(asked, product, results)
+    _check_some(asked, product, runs, results)
     if product is Product.FIG_TRAFFIC:
         files = _draw_table(blocks, rows, results / f"{product}.svg")
     else:
@@ -113,7 +113,20 @@ def _make_table(
     shown = tuple(
         tables.render_block(each) for each in blocks if each.scenario.name in names
     )
-    return Made(shown, tables.as_documents(asked), files)
+    return Made(shown, tables.as_documents(asked), files, _say_untargeted(runs, names))
+
+
+def _say_untargeted(
+    runs: Sequence[StoredRun], names: Collection[str]
+) -> tuple[str, ...]:
+    """Return which seeds a table leaves out because nobody knows their target."""
+    places = dict.fromkeys((run.scenario, run.seed) for run in runs)
+    return tuple(
+        f"left out: {name} seed {seed}, whose target is not known before {FEDAVG.name} "
+        f"has had {find_scenario(name).paper.fedavg_rounds} rounds"
+        for name, seed in places
+        if name in names and find_target(find_scenario(name), seed, runs) is None
+    )
 
 
 def _draw_table(
@@ -131,7 +144,7 @@ def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made
     found = sweeps.list_candidates(runs)
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
-    _check_some(asked, Product.SWEEPS, results)
+    _check_some(asked, Product.SWEEPS, runs, results)
     files = _write_both(
         results / Product.SWEEPS,
         sweeps.render_markdown(found),
@@ -169,7 +182,8 @@ def _make_figure(
     # Accuracies of all scenarios stand side by side, as tables have them.
     shown = set(NAMES) if product is Product.FIG_ACCURACY else asked
     chosen = _choose(product, scope, runs, shown)
-    _check_some([run for run in chosen if run.scenario in asked], product, results)
+    own = [run for run in chosen if run.scenario in asked]
+    _check_some(own, product, runs, results)
     picture, until_s = results / f"{product}.svg", scope.extent.until_s
     before = _list_shown(picture.with_suffix(".json"))
     numbers = draw(chosen, picture, until_s=until_s)
@@ -180,13 +194,13 @@ def _make_figure(
     page = picture.with_suffix(".md")
     head = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n{note}\n\n"
     write_whole(page, head + tabulate(numbers))
-    own = [row for row in numbers if row["scenario"] in asked]
+    rows = [row for row in numbers if row["scenario"] in asked]
     files = (picture, picture.with_suffix(".json"), page)
     lost = sorted(before - _list_shown(picture.with_suffix(".json")))
     notes = [
         f"{product} no longer shows {each}, which was not asked for" for each in lost
     ]
-    return Made((tabulate(own),), own, files, tuple(notes))
+    return Made((tabulate(rows),), rows, files, tuple(notes))
 
 
 def _list_shown(numbers: Path) -> set[str]:
@@ -218,9 +232,17 @@ def _choose(
     return [run for run in runs if (run.scenario, run.entrant, run.seed) in wanted]
 
 
-def _check_some(found: Sequence[object], product: Product, results: Path) -> None:
+def _check_some(
+    found: Sequence[object],
+    product: Product,
+    runs: Sequence[StoredRun],
+    results: Path,
+) -> None:
     if not found:
-        raise RunError(f"{results}: holds no run that {product} could show")
+        names = {run.scenario for run in runs}
+        own = ", ".join(name for name in NAMES if name in names)
+        hint = f"; its runs are of {own} (see --only)" if own else ""
+        raise RunError(f"{results}: holds no run that {product} could show{hint}")
 
 
 def write_pages(

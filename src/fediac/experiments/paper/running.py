@@ -187,7 +187,7 @@ def _finish_replacing(run: PlannedRun, folder: Path) -> None:
 
 def _describe(summary: Record) -> str:
     return (
-        f"is done: {summary['stopped']}, {count(summary['rounds'], 'round')}, accuracy "
+        f"is done: {count(summary['rounds'], 'round')}, accuracy "
         f"{100 * summary['accuracy']:.2f} %, {summary['payload_mib']:,.1f} MiB, "
         f"{summary['real_s']:.0f} s"
     )

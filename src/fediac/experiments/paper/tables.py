@@ -40,6 +40,15 @@ _GIVEN = tuple(entrant.name for entrant in MAIN)
 """Entrants with the settings of their scenario's file."""
 
 
+_LEGEND = (
+    "FediAC's width is tuned by its clients in `fediac` and the paper's in "
+    "`fediac-bound`. `-a4`: threshold 4; `-k1`: k = 1 % of the entries; `-bits8`: 8 "
+    "bits; `-topk`: votes for the k largest, `-shared`: and 16 entries share one, with "
+    "threshold 3 and an adaptive width unless bits are given."
+)
+"""What entrants' names mean, for who has not read sweeps.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """An entrant's rows of all seeds, and what it saved against the best baseline.
@@ -58,6 +67,11 @@ class Line:
     def reached(self) -> bool:
         """Whether the target was reached with every seed."""
         return all(row.reached for row in self.rows)
+
+    @property
+    def savings(self) -> tuple[Saving | None, Saving | None]:
+        """Both, in the order of the headings."""
+        return self.saving, self.swept
 
     def values(self, name: str) -> list[float]:
         """Return one number of all seeds."""
@@ -143,12 +157,12 @@ def make_blocks(rows: Sequence[Row], tried: Sequence[Row]) -> list[Block]:
             for each, own in _by_entrant(tried, name).items()
             if not is_ours(each)
         }
-        given = [own for each, own in baselines.items() if each in _GIVEN]
+        given = {each: own for each, own in baselines.items() if each in _GIVEN}
         lines = []
         for each, own in entrants.items():
             ours = own if is_ours(each) else []
             saving = find_saving(ours, given)
-            swept = find_saving(ours, [*baselines.values()])
+            swept = find_saving(ours, baselines)
             lines.append(Line(each, tuple(own), saving, swept))
         blocks.append(Block(find_scenario(name), rows[0].switch, tuple(lines)))
     return blocks
@@ -174,7 +188,9 @@ def render_block(block: Block) -> Group:
     """Return a scenario's part as a table for a terminal, the paper's values below."""
     title = f"{block.scenario.paper.title}: {_targets(block)}, {block.switch} switch"
     parts: list[str | FittedTable] = [title]
-    parts.append(FittedTable(HEADINGS, [_cells(line) for line in block.lines]))
+    rows = [(*_cells(line), *map(_share, line.savings)) for line in block.lines]
+    parts.append(FittedTable(HEADINGS, rows))
+    parts += _say_rivals(block)
     paper = _published(block)
     if paper:
         parts.append(f"In the paper, {paper}")
@@ -184,11 +200,29 @@ def render_block(block: Block) -> Group:
 def _cells(line: Line) -> tuple[str, ...]:
     head = line.entrant, str(len(line.rows)), describe_rounds(line.rows)
     if not line.reached:
-        return *head, *(4 * [NOTHING])
+        return *head, NOTHING, NOTHING
     mib = spread(line.values("payload_mib"), MIB)
-    time = spread(line.values("time_s"), SECONDS)
-    savings = [str(each or NOTHING) for each in (line.saving, line.swept)]
-    return *head, mib, time, *savings
+    return *head, mib, spread(line.values("time_s"), SECONDS)
+
+
+def _share(saving: Saving | None) -> str:
+    return str(saving or NOTHING)
+
+
+def _share_and_rival(saving: Saving | None) -> str:
+    return NOTHING if saving is None else f"{saving} ({saving.against})"
+
+
+def _say_rivals(block: Block) -> list[str]:
+    """Return whom the two savings are against: without a name, a share says little."""
+    said = []
+    kinds = ("Saving", "with its scenario's settings"), ("swept", "of all tried")
+    for place, (kind, which) in enumerate(kinds):
+        found = [line.savings[place] for line in block.lines]
+        names = list(dict.fromkeys(each.against for each in found if each))
+        if names:
+            said.append(f"{kind}: less than the best {which}, {' or '.join(names)}")
+    return [f"{'; '.join(said)}."] if said else []
 
 
 def _targets(block: Block) -> str:
@@ -198,11 +232,12 @@ def _targets(block: Block) -> str:
 def _published(block: Block) -> str:
     beside = block.scenario.paper.beside
     row = find_row(block.switch, beside)
-    if row is None:
+    if beside is None or row is None:
         return ""
     return (
-        f"{beside} to {100 * row.target:g} %: FediAC {row.fediac_mb:,} MB, "
-        f"{row.second} {row.second_mb:,} MB ({100 * row.saving:.2f} % less)"
+        f"{beside.replace('_', ' ')} to {100 * row.target:g} %: FediAC "
+        f"{row.fediac_mb:,} MB, {row.second} {row.second_mb:,} MB "
+        f"({100 * row.saving:.2f} % less)"
     )
 
 
@@ -226,13 +261,15 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         f"# {TABLES[switch]}: traffic to the target accuracy, {switch} switch",
         "",
         "Payload of all clients, up and down; 1 MiB is 2^20 bytes. Saving: less than "
-        "the best baseline with the settings of its scenario's file, which are the "
-        f"paper's{_say_widths(blocks)}; swept: less than the best of all settings that "
-        "were tried. Each family's cheapest and fastest in sweeps.md have rows, and so "
-        "has whoever is better so far and may still get there. Both savings are over "
-        "the seeds that both have. While a better one may still get there, they are "
-        "unknown or at least what they are against the payload it has spent already. "
-        f"Several seeds: mean (range). {NOT_YET}",
+        "the best baseline (in brackets) with the settings of its scenario's file, "
+        f"which are the paper's{_say_widths(blocks)}; swept: less than the best of all "
+        "settings that were tried. Each family's cheapest and fastest in sweeps.md "
+        "have rows, and so has whoever is better so far and may still get there. Both "
+        "savings are over the seeds that both have. While a better one may still get "
+        "there, they are unknown or at least what they are against the payload it has "
+        f"spent already. Several seeds: mean (range). {NOT_YET}",
+        "",
+        _LEGEND,
         "",
         "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
         "| --- " * (len(HEADINGS) + 3) + "|",
@@ -242,5 +279,7 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         paper = _published(block) or NOTHING
         for line in block.lines:
             beside = paper if line is block.lines[0] else ""
-            lines.append("| " + " | ".join((*head, *_cells(line), beside)) + " |")
+            savings = map(_share_and_rival, line.savings)
+            cells = (*head, *_cells(line), *savings, beside)
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", f"The paper's values: {SOURCE}.", ""])

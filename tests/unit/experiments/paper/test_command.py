@@ -196,7 +196,10 @@ def test_what_can_be_made_is_made_and_the_rest_has_failed(
     assert caught.value.code == 1
     shown = capsys.readouterr().out
     assert "switchml" in shown
-    why = f"{tmp_path}: holds no run that fig-noniid could show"
+    why = (
+        f"{tmp_path}: holds no run that fig-noniid could show; its runs are of "
+        "cifar10-iid (see --only)"
+    )
     assert shown.splitlines()[-1] == f"failed: fig-noniid: {why}"
 
 
@@ -244,10 +247,29 @@ def test_what_was_written_before_survives_an_empty_request(tmp_path: Path) -> No
     scope = Scope(only=("cifar100-iid",))
     for product in ("table1", "sweeps", "fig-accuracy"):
         request = ask(product, out=tmp_path, scope=scope, may_run=False)
-        message = f"{tmp_path}: holds no run that {product} could show"
+        message = (
+            f"{tmp_path}: holds no run that {product} could show; its runs are of "
+            "cifar10-iid (see --only)"
+        )
         with refuses(message, RunError):
             paper_command(request)
     assert (tmp_path / "table1.md").read_text() == before
+
+
+def test_a_seed_without_a_target_is_said_to_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (1, 2):
+        store(tmp_path, "digits-iid", "fediac", seed)
+    store(tmp_path, "digits-iid", "fedavg", 2, n_rounds=20)
+    scope = Scope(only=("digits-iid",))
+    paper_command(ask("table1", out=tmp_path, scope=scope, may_run=False))
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        "left out: digits-iid seed 1, whose target is not known before fedavg has had "
+        "20 rounds"
+    ]
+    assert "fediac" in told.out
 
 
 def test_a_figure_has_the_seeds_that_are_asked_for(

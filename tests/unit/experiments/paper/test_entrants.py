@@ -144,6 +144,11 @@ def test_what_decides_numbers_is_a_runs_essence(
 
 
 def test_an_unknown_entrant_is_named_with_the_nearest() -> None:
-    check_names(["libra", "fediac"], MAIN)
+    check_names(["libra", "fediac"], MAIN, [])
     with refuses("unknown entrant 'switchm'; did you mean 'switchml'?", ConfigError):
-        check_names(["libra", "switchm"], MAIN)
+        check_names(["libra", "switchm"], MAIN, [])
+    message = (
+        "--entrants: libra-k0.1 is run by sweeps; tables show it once it is stored"
+    )
+    with refuses(message, ConfigError):
+        check_names(["libra-k0.1"], MAIN, CANDIDATES["libra"])

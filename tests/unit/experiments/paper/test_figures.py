@@ -190,8 +190,8 @@ def test_lines_that_end_early_are_named(tmp_path: Path) -> None:
     ]
     draw_accuracy(runs, path, until_s=30.0)
     assert note_of(path) == (
-        "One seed each. A cross: stopped before 30 s. libra; FedAvg: everywhere. "
-        "SwitchML: CIFAR-10, IID (fast switch)."
+        "One seed each. A cross: stopped before 30 s (libra and FedAvg everywhere; "
+        "SwitchML on CIFAR-10, IID (fast switch))."
     )
 
 

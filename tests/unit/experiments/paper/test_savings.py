@@ -205,11 +205,20 @@ def test_who_spent_less_than_one_that_may_still_get_there_saves_at_least_that() 
     ]
     (block,) = blocks_of(runs)
     ours, other, *_ = block.lines
-    assert ours.saving == ours.swept == Saving(1.0 - 300.0 / 400.0, at_least=True)
+    assert ours.saving == ours.swept == Saving(0.25, "libra", at_least=True)
     assert other.saving is other.swept is None
     (line,) = (
         line
         for line in render_markdown([block], "fast").splitlines()
         if "| fediac |" in line
     )
-    assert "| at least 25.0 % | at least 25.0 % |" in line
+    assert "| at least 25.0 % (libra) | at least 25.0 % (libra) |" in line
+
+
+def test_a_terminal_says_whom_savings_are_against() -> None:
+    said = " ".join(show(blocks_of(swept())[0]).split())
+    assert (
+        "Saving: less than the best with its scenario's settings, switchml; swept: "
+        "less than the best of all tried, libra-k0.1." in said
+    )
+    assert "Saving:" not in show(blocks_of([make_run(UP)])[0])

@@ -200,7 +200,27 @@ def _make_figure(
     notes = [
         f"{product} no longer shows {each}, which was not asked for" for each in lost
     ]
+    notes += _say_lacking(product, scope, own)
     return Made((tabulate(rows),), rows, files, tuple(notes))
+
+
+_MAX_NAMED = 4
+
+
+def _say_lacking(product: Product, scope: Scope, own: Sequence[StoredRun]) -> list[str]:
+    """Return who is asked for and not stored: a figure does not show what it lacks."""
+    stored = {(run.scenario, run.entrant) for run in own}
+    lacking = [
+        f"{scenario.name} {entrant.name}"
+        for scenario in scope.scenarios(product)
+        for entrant in list_entrants(product, scenario, scope.extent)
+        if not scope.entrants or entrant.is_called(scope.entrants)
+        if (scenario.name, entrant.name) not in stored
+    ]
+    if not lacking:
+        return []
+    more = f" and {len(lacking) - _MAX_NAMED} more" * (len(lacking) > _MAX_NAMED)
+    return [f"{product} lacks {', '.join(lacking[:_MAX_NAMED])}{more}: not stored"]
 
 
 def _list_shown(numbers: Path) -> set[str]:

@@ -286,12 +286,28 @@ def test_a_figure_has_the_seeds_that_are_asked_for(
         assert len(row["points"]) == n_points
 
 
+def test_a_figure_says_what_it_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "fediac")
+    scope = Scope(("cifar10-iid",), entrants=("fediac", "libra"))
+    request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
+    paper_command(request)
+    told = "fig-accuracy lacks cifar10-iid libra: not stored\n"
+    assert capsys.readouterr().err == told
+    paper_command(replace(request, scope=replace(scope, entrants=())))
+    assert capsys.readouterr().err == (
+        "fig-accuracy lacks cifar10-iid fediac-bound, cifar10-iid switchml, "
+        "cifar10-iid libra, cifar10-iid omnireduce and 1 more: not stored\n"
+    )
+
+
 def test_a_figure_that_shows_less_than_before_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for seed in (1, 2, 3):
         store(tmp_path, "cifar10-iid", "fediac", seed)
-    scope = Scope(only=("cifar10-iid",), seeds=(1, 2, 3))
+    scope = Scope(("cifar10-iid",), entrants=("fediac",), seeds=(1, 2, 3))
     request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
     paper_command(request)
     assert capsys.readouterr().err == ""

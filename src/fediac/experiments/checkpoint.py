@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fediac.compressors import State
 from fediac.errors import RunError
+from fediac.experiments.files import blamed_on
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 
@@ -65,11 +66,12 @@ def save_model(path: Path, module: nn.Module) -> None:
 def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     temporary = path.with_suffix(".partial")
     on_host = {name: each.cpu().contiguous() for name, each in tensors.items()}
-    save_file(on_host, temporary, metadata)
-    temporary.chmod(0o644)  # safetensors keeps files from everybody else
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with blamed_on(path):
+        save_file(on_host, temporary, metadata)
+        temporary.chmod(0o644)  # safetensors keeps files from everybody else
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
 
 
 def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint | None:

@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fediac.errors import RunError
@@ -23,12 +23,28 @@ def write_whole(path: Path, content: str | bytes) -> None:
     # Processes on two machines that share a folder may have the same number.
     own = f"{os.getpid()}-{secrets.token_hex(4)}"
     temporary = path.with_name(f"{path.name}.{own}.partial")
+    data = content.encode() if isinstance(content, str) else content
     try:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        temporary.replace(path)
+        with blamed_on(path):
+            temporary.write_bytes(data)
+            temporary.replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # why it could not be written says more
+            temporary.unlink()
         raise
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """Let errors name ``path`` where they would name a temporary file in its place.
+
+    Raises:
+        OSError: Instead of one about another file; of the same kind.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager

@@ -109,6 +109,13 @@ def test_a_writer_that_dies_leaves_the_checkpoint_before(
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 
+def test_a_folder_in_the_place_of_a_checkpoint_is_named(tmp_path: Path) -> None:
+    (tmp_path / CHECKPOINT).mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        save_checkpoint(tmp_path, Checkpoint(make_progress()))
+    assert caught.value.filename == str(tmp_path / CHECKPOINT)
+
+
 def test_a_loaded_checkpoint_may_be_replaced_while_it_is_used(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, Checkpoint(make_progress()))
     first = load(tmp_path).progress

@@ -44,6 +44,20 @@ def test_a_file_that_could_not_be_written_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "table1.md"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        write_whole(path, "new\n")
+    assert caught.value.filename == str(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["table1.md"]
+    (tmp_path / "results").touch()
+    path = tmp_path / "results" / "table1.md"
+    with pytest.raises(NotADirectoryError) as caught_below:
+        write_whole(path, "new\n")
+    assert caught_below.value.filename == str(path)
+
+
 def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     write_whole(path, b"\x89PNG\r\n\xff")

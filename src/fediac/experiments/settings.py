@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from fediac.errors import ConfigError, hint_name, say_reason
+from fediac.errors import ConfigError, hint_name
 from fediac.experiments.kinds import Portion, Share, convert
+from fediac.experiments.toml_tables import read_table
 
 Settings = TypeVar("Settings")
 
@@ -290,12 +291,7 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     Raises:
         ConfigError: The file cannot be read, or a key or value is wrong.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {say_reason(error)}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    table = read_table(path)
     table.pop("versions", None)  # a resolved file also says what wrote it
     table.pop("paper", None)  # and a scenario of the paper what it stands beside
     for override in overrides:

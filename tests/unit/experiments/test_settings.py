@@ -213,6 +213,46 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         read_settings(broken)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbfseed = 3\n")
+    assert read_settings(path).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "share"),
+    [
+        ("[fediac]\nvotes = 5%\n", "line 2, column 10", "5%"),
+        ("[fediac]\r\n  votes=0.5 % # few\r\n", "line 2, column 13", "0.5%"),
+        ("seed = 1\nfediac.votes = 12%", "line 2, column 18", "12%"),
+    ],
+)
+def test_a_share_without_quotes_is_shown_with_them(
+    tmp_path: Path, text: str, place: str, share: str
+) -> None:
+    path = write(tmp_path, text)
+    with refuses(
+        f"{path}: Expected newline or end of document after a statement (at {place}); "
+        f'a share is a string, write "{share}"',
+        ConfigError,
+    ):
+        read_settings(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'algorithm = "a = 5%\n',
+        "seed = 1 2  # = 5%\n",
+        "[fediac]\nvotes = %5\n",
+        "[fediac",
+    ],
+)
+def test_other_mistakes_get_no_word_about_shares(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^((?!share).)*$"):
+        read_settings(write(tmp_path, text))
+
+
 def test_what_wrote_a_resolved_file_is_no_setting(tmp_path: Path) -> None:
     path = write(tmp_path, 'seed = 3\n[versions]\nfediac = "1"\n')
     assert read_settings(path).seed == 3

@@ -148,6 +148,35 @@ def test_nothing_is_cut_off(
         assert max(map(len, result.out.splitlines())) <= columns
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run config.toml",
+        "run config.toml --resume",
+        "compare config.toml",
+        "demo",
+        "paper table1 --quick",
+        "paper table1 --quick --dry-run",
+        "paper table1 --no-run",
+    ],
+)
+def test_out_is_a_folder(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").touch()
+    Path("afile").write_text("mine\n")
+    for out, message in (
+        ("afile", "--out must be a folder, got afile, which is a file"),
+        ("", "--out must name a folder, got ''"),
+        (" ", "--out must name a folder, got ' '"),
+    ):
+        result = fediac(*line.split(), "--out", out)
+        assert (result.code, result.out, result.err) == (2, "", f"error: {message}\n")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["afile", "config.toml"]
+    assert Path("afile").read_text() == "mine\n"
+
+
 class TestSettings:
     def test_the_list_is_a_settings_file_of_defaults(
         self, fediac: Command, tmp_path: Path

@@ -1,7 +1,12 @@
 """What options of several commands share."""
 
 from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
+import typer
+
+from fediac.errors import ConfigError
 from fediac.experiments.naming import named
 
 RESNET18 = "11173962"
@@ -17,3 +22,15 @@ def named_options(*same: str, **others: str) -> AbstractContextManager[None]:
     """
     options = {name: name for name in same} | others
     return named({name: f"--{option}" for name, option in options.items()})
+
+
+def out_option(text: str) -> Any:  # noqa: ANN401 - of typer's own
+    """Return the option ``--out``, a folder, with its help."""
+    return typer.Option("--out", metavar="DIR", help=text, parser=_parse_out)
+
+
+def _parse_out(text: str | Path) -> Path:
+    """Return a folder, which has a name: an empty one would be the current folder."""
+    if not str(text).strip():
+        raise ConfigError(f"--out must name a folder, got {text!r}")
+    return Path(text)

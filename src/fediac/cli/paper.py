@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
+from fediac.cli.options import out_option
 from fediac.experiments.shares import parse_number
 
 _PRODUCTS = (
@@ -56,9 +57,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The folder of results.  [default: results; quick: runs/paper-quick]",
+        out_option(
+            "The folder of results.  [default: results; quick: runs/paper-quick]"
         ),
     ] = None,
     data: Annotated[

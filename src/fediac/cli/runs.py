@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
+from fediac.cli.options import out_option
 from fediac.experiments.shares import parse_count
 
 _Config = Annotated[
@@ -59,8 +60,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where results go.  [default: runs/CONFIG]"),
+        Path | None, out_option("Where results go.  [default: runs/CONFIG]")
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     data: _Data = None,
@@ -119,9 +119,8 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Gets a folder for each algorithm.  [default: runs/CONFIG-compared]",
+        out_option(
+            "Gets a folder for each algorithm.  [default: runs/CONFIG-compared]"
         ),
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
@@ -152,9 +151,9 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
 @app.command("demo")
 def _demo(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where results go; made anew.")
-    ] = Path("runs/demo"),
+    out: Annotated[Path, out_option("Where results go; made anew.")] = Path(
+        "runs/demo"
+    ),
     rounds: Annotated[str, typer.Option(metavar="N", help="Of each algorithm.")] = "10",
     as_json: AsJson = False,
 ) -> None:

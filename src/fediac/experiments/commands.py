@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from fediac.compressors import CATALOG, find
 from fediac.errors import ConfigError
+from fediac.experiments.files import require_folder
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.partitions import describe_partition
@@ -49,6 +50,7 @@ def run_command(
     settings = read_settings(config, overrides)
     find(settings.algorithm)
     folder = out or Path("runs") / config.stem
+    require_folder(folder)
     if resumes and not (folder / CONFIG).exists():
         raise ConfigError(f"{folder}: holds no run to resume")
     _require(settings)
@@ -93,6 +95,7 @@ def compare_command(
     settings = read_settings(config, overrides)
     names = _list_names(algorithms)
     folder = out or Path("runs") / f"{config.stem}-compared"
+    require_folder(folder)
     _require(settings)
     from fediac.experiments.compare import compare_algorithms, make_table
 

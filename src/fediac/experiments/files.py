@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fediac.errors import RunError
+from fediac.errors import ConfigError, RunError
+
+
+def require_folder(out: Path) -> None:
+    """Refuse an ``--out`` that is no folder and cannot become one; nothing is made.
+
+    Raises:
+        ConfigError: Something else is there, or where one of its parents would be.
+    """
+    there = next((each for each in (out, *out.parents) if os.path.lexists(each)), None)
+    if there is not None and not there.is_dir():
+        below = "" if there == out else f" below {there}"
+        raise ConfigError(f"--out must be a folder, got {out}{below}, which is a file")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

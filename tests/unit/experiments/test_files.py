@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from fediac.errors import ConfigError, RunError
-from fediac.experiments.files import lock_folder, write_whole
+from fediac.experiments.files import lock_folder, require_folder, write_whole
 from fediac.experiments.run import run_experiment
 from tests.support import refuses
 from tests.tiny import make_settings
@@ -81,6 +81,27 @@ def test_two_who_write_one_file_do_not_meet(
         write_whole(path, "own\n")
     assert path.read_text() == "own\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_results_go_to_a_folder_or_where_one_can_be_made(tmp_path: Path) -> None:
+    for out in (tmp_path, tmp_path / "new", tmp_path / "new" / "deep", Path("new")):
+        require_folder(out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_cannot_go_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "afile"
+    path.touch()
+    with refuses(f"--out must be a folder, got {path}, which is a file", ConfigError):
+        require_folder(path)
+    deep = path / "new" / "deep"
+    message = f"--out must be a folder, got {deep} below {path}, which is a file"
+    with refuses(message, ConfigError):
+        require_folder(deep)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "gone")
+    with refuses(f"--out must be a folder, got {link}, which is a file", ConfigError):
+        require_folder(link)
 
 
 def test_a_folder_belongs_to_one_until_it_is_left(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from fediac.errors import DatasetError, RunError
 from fediac.experiments.commands import FAILED, INTERRUPTED, require_torch
+from fediac.experiments.files import require_folder
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.paper.data import can_download, check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
@@ -77,6 +78,7 @@ class Problems:
 def paper_command(request: Request) -> None:
     """Make the tables and figures that were asked for, running what is missing."""
     problems = Problems()
+    require_folder(request.out)
     if request.is_dry:
         _show_steps(request)
         return

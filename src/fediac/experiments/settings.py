@@ -5,7 +5,6 @@ and the clients are known. Unknown keys are errors that name the nearest one. Ev
 algorithm's table may be present; a run reads its own.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from fediac.errors import ConfigError, hint_name
 from fediac.experiments.kinds import Portion, Share, convert
-from fediac.experiments.toml_tables import read_table
+from fediac.experiments.toml_tables import apply_overrides, read_table
 
 Settings = TypeVar("Settings")
 
@@ -294,25 +293,10 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     table = read_table(path)
     table.pop("versions", None)  # a resolved file also says what wrote it
     table.pop("paper", None)  # and a scenario of the paper what it stands beside
-    for override in overrides:
-        _override(table, override)
-    return parse_settings(RunSettings, table, source=str(path))
-
-
-def _override(table: dict[str, Any], override: str) -> None:
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise ConfigError(f"--set must be key=value, got {override!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    *path, last = key.strip().split(".")
-    for name in path:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"--set {override}: {name!r} is not a table")
-    table[last] = value
+    given = apply_overrides({}, overrides)
+    parse_settings(RunSettings, given, source="--set")  # the file is not to blame
+    everything = apply_overrides(table, overrides)
+    return parse_settings(RunSettings, everything, source=str(path))
 
 
 def parse_settings(

@@ -1,7 +1,9 @@
-"""Settings as people write them: a TOML file, read into plain tables."""
+"""Settings as people write them: a TOML file and ``--set``, as plain tables."""
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +39,38 @@ def _hint_share(text: str, message: str) -> str:
         return ""
     share = _BARE_SHARE.match(text.split("\n")[int(line[1]) - 1])
     return f'; a share is a string, write "{share[1]}%"' if share else ""
+
+
+def apply_overrides(
+    table: Mapping[str, Any], overrides: Sequence[str]
+) -> dict[str, Any]:
+    """Return a copy of the table in which overrides take the place of what was there.
+
+    Args:
+        table: Settings, unchecked.
+        overrides: ``key=value`` each, the key as in ``train.lr``, the value as TOML; a
+            value that is not TOML is taken as a string.
+
+    Raises:
+        ConfigError: One is not of that form, or within something that is no table.
+    """
+    changed = deepcopy(dict(table))
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set must be key=value, got {override!r}")
+        *path, last = key.strip().split(".")
+        inner = changed
+        for name in path:
+            inner = inner.setdefault(name, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"--set {override}: {name!r} is not a table")
+        inner[last] = _parse_value(text)
+    return changed
+
+
+def _parse_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -177,21 +177,39 @@ def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:
     [
         ("seed", "--set must be key=value, got 'seed'"),
         ("=3", "--set must be key=value, got '=3'"),
-        ("seed.deep=3", "--set seed.deep=3: 'seed' is not a table"),
+        ("seed.deep=3", "--set: seed must be a whole number, got {'deep': 3}"),
+        ("train=3", "--set: train must be a table, got 3"),
+        ("train.lr=fast", "--set: train.lr must be a number, got 'fast'"),
+        (
+            "train.batch=1",
+            "--set: unknown key 'batch' in [train]; did you mean 'batch_size'?",
+        ),
     ],
 )
-def test_overrides_that_say_nothing_are_refused(
+def test_overrides_that_are_wrong_are_blamed_themselves(
     tmp_path: Path, override: str, text: str
 ) -> None:
     with refuses(text, ConfigError):
         read_settings(write(tmp_path, "seed = 1"), [override])
 
 
-def test_an_unknown_key_in_an_override_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, "")
-    text = f"{path}: unknown key 'batch' in [train]; did you mean 'batch_size'?"
-    with refuses(text, ConfigError):
-        read_settings(path, ["train.batch=1"])
+def test_an_override_within_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    message = "--set train.lr=1: 'train' is not a table"
+    with refuses(message, ConfigError):
+        read_settings(write(tmp_path, ""), ["train=3", "train.lr=1"])
+    with refuses(message, ConfigError):
+        read_settings(write(tmp_path, "train = 3"), ["train.lr=1"])
+
+
+def test_a_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
+    path = write(tmp_path, "[fediac]\nvotes = 2.0\nthreshold = 2\n")
+    message = 'fediac.votes must be a whole number or a share such as "5%", got 2.0'
+    with refuses(f"{path}: {message}", ConfigError):
+        read_settings(path, ["fediac.threshold=4"])
+    settings = read_settings(path, ["fediac.votes=3"])  # what it says is not used
+    assert settings.fediac == FediacSettings(votes=3, threshold=2)
+    settings = read_settings(path, ["fediac={votes=3}"])
+    assert settings.fediac == FediacSettings(votes=3)
 
 
 @pytest.mark.parametrize("target", [0.95, "95%", " 95 %"])

@@ -203,6 +203,7 @@ class TestSettings:
             "meaning": "Entries a client votes for (k): a count, or a share of all "
             "entries.",
         }
+        assert found["train.lr_decay"]["meaning"].endswith("; 0: it stays at 'lr'.")
         assert found["stop.target"]["default"] is None
         assert found["network.switches"]["default"] == ["fast"]
         assert all(each["meaning"].endswith(".") for each in found.values())

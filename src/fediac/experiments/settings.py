@@ -85,7 +85,8 @@ class TrainSettings:
         local_steps: Mini-batches of a round instead of epochs.
         batch_size: Examples of a mini-batch.
         lr: Learning rate; at round t it is ``lr / (1 + sqrt(t) / lr_decay)``.
-        lr_decay: How slowly the learning rate falls.
+        lr_decay: How slowly the learning rate falls, a smaller one makes it fall
+            faster; 0: it stays at ``lr``.
         device: Where to train; ``auto``: on the GPU when there is one.
         at_once: Clients trained side by side; 0: as many as the device can.
         statistics: Batch norm's running statistics: ``average`` them every round, or

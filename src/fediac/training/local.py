@@ -51,7 +51,10 @@ class LocalSettings:
             )
 
     def rate(self, round_number: int) -> float:
-        """Return the learning rate of a round, counted from 1 (paper, Sec. V-A)."""
+        """Return the learning rate of a round, counted from 1 (paper, Sec. V-A).
+
+        Without a decay, 0, it is the same in all rounds.
+        """
         if not self.lr_decay:
             return self.lr
         return self.lr / (1.0 + math.sqrt(round_number) / self.lr_decay)

@@ -74,6 +74,8 @@ def test_seed_round_and_client_decide_the_batches() -> None:
         ({"lr": math.nan}, "lr must be finite and above 0, got nan"),
         ({"lr": 1e39}, "lr must be at most 3.4e+38 (float32), got 1e+39"),
         ({"lr_decay": -1.0}, "lr_decay must be finite and at least 0, got -1.0"),
+        ({"lr_decay": math.inf}, "lr_decay must be finite and at least 0, got inf"),
+        ({"lr_decay": math.nan}, "lr_decay must be finite and at least 0, got nan"),
     ],
 )
 def test_settings_that_train_nothing_are_refused(

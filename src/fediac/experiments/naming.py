@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from fediac.errors import ConfigError, FediacError
+from fediac.errors import ConfigError, FediacError, UpdateError
 from fediac.experiments.settings import RunSettings
 
 # What a message is about comes first; limits name arguments in brackets; and a word
@@ -34,7 +34,9 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
     """Rename arguments in the errors that are raised inside.
 
     Raises:
-        ConfigError: Instead of an error whose text changes.
+        UpdateError: Instead of one whose text changes: training diverged, which the
+            settings may allow.
+        ConfigError: Instead of any other error whose text changes.
     """
     try:
         yield
@@ -42,7 +44,8 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
         message = rename(str(error), names)
         if message == str(error):
             raise
-        raise ConfigError(message) from error
+        kind = UpdateError if isinstance(error, UpdateError) else ConfigError
+        raise kind(message) from error
 
 
 def setting_names(settings: RunSettings) -> Mapping[str, str]:

@@ -5,7 +5,8 @@ round and go on from there to the same bits.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from fediac.compressors import Compressor, FedAvg, State, SwitchML
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
+from fediac.errors import UpdateError
 from fediac.switch import Switch
 from fediac.training.flat import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult
@@ -122,12 +124,16 @@ class Federation:
         Args:
             progress: Where the run is.
             client_done: Called when a client has finished its training.
+
+        Raises:
+            UpdateError: Training diverged: a client's update is not finite.
         """
         start = time.perf_counter()
         trained = self._train(progress, client_done)
         after_training = time.perf_counter()
-        result = self._aggregate(trained, progress)
-        after, ledger = self._average_statistics(trained, progress, result.ledger)
+        with _blamed_on_training():
+            result = self._aggregate(trained, progress)
+            after, ledger = self._average_statistics(trained, progress, result.ledger)
         after = replace(
             after,
             round_number=progress.round_number + 1,
@@ -227,6 +233,21 @@ class Federation:
     def _of_everyone(self, tensors: Mapping[int, Tensor]) -> list[Tensor | None]:
         """Return a list with a place for each client, None for who is absent."""
         return [tensors.get(client) for client in range(self.n_clients)]
+
+
+@contextmanager
+def _blamed_on_training() -> Iterator[None]:
+    """Say what to do about updates that cannot be aggregated.
+
+    An engine's are float32 and fit each other: only entries that are not finite are
+    left to be refused.
+    """
+    try:
+        yield
+    except UpdateError as error:
+        raise UpdateError(
+            f"{error}; training diverged, a lower learning rate (lr) may help"
+        ) from error
 
 
 def _keep_own(progress: Progress, changes: Mapping[int, Tensor]) -> Progress:

@@ -202,6 +202,20 @@ def test_resuming_where_no_run_is_starts_none(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_training_that_diverged_names_the_setting_that_helps(config: Path) -> None:
+    out = config.parent / "out"
+    ending = (
+        r"^client 0, round 1: update has \d+ entries that are NaN, infinite or beyond "
+        r"float32; training diverged, a lower learning rate \(train\.lr\) may help$"
+    )
+    with pytest.raises(UpdateError, match=ending):
+        run(config, out=out, overrides=["train.lr=1e30"])
+    with pytest.raises(UpdateError, match=ending):
+        compare(
+            config, "fedavg", out=config.parent / "all", overrides=["train.lr=1e30"]
+        )
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_comparison_shows_the_others_when_one_failed(
     config: Path,

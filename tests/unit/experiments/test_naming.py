@@ -1,6 +1,6 @@
 import pytest
 
-from fediac.errors import ConfigError, TraceError
+from fediac.errors import ConfigError, TraceError, UpdateError
 from fediac.experiments.naming import named, rename
 from tests.support import refuses
 
@@ -57,6 +57,14 @@ def test_errors_inside_are_renamed() -> None:
         named(NAMES),
     ):
         raise ValueError("n_votes must be at least 1, got 0")
+
+
+def test_training_that_diverged_is_no_wrong_setting() -> None:
+    with (
+        refuses("not finite, a lower rate (train.lr) may help", UpdateError),
+        named({"lr": "train.lr"}),
+    ):
+        raise UpdateError("not finite, a lower rate (lr) may help")
 
 
 def test_other_errors_stay_what_they_are() -> None:

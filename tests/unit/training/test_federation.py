@@ -356,7 +356,8 @@ def test_diverged_training_names_client_and_round(make: Make) -> None:
         federation.run_round(endless)
     with refuses(
         f"client {first}, round 1: update has {n_entries} entries that are NaN, "
-        "infinite or beyond float32",
+        "infinite or beyond float32; training diverged, a lower learning rate (lr) may "
+        "help",
         UpdateError,
     ):
         federation.run_round(replace(start, parameters=start.parameters * math.nan))

@@ -224,7 +224,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
         )
     heights = [point[1] for line in series for point in line.points]
     y = Axis(fit([0.0, 1.0, *heights]), GAMMA, "number", "fixed")
-    levels = [Level(1.0, "stay below 1")]
+    levels = [Level(1.0, "the proof of convergence needs less")]
     axes = (_rounds_axis(series), y)
     variant = line_variant(Choice("gamma"), " ".join(sentences), axes, series, levels)
     names = ("gamma", "peak", "scale")

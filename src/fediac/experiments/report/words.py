@@ -35,8 +35,9 @@ WORDS = (
     ("entries chosen", "Entries of an update that a client sends in a round."),
     (
         GAMMA,
-        "Squared error of a round's compression, relative to the update. Below 1 "
-        "training converges; less is better.",
+        "Squared error of a round's compression, relative to the update; less is "
+        "better. The paper's proof of convergence needs it below 1; runs above 1 can "
+        "train well too.",
     ),
     (
         "second best",

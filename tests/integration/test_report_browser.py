@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from fediac.experiments.report.wording import digits, exact_percent
 from fediac.experiments.report.write import write_report
-from tests.runs import read_rounds, write_comparison, write_run
+from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 FIGURES = (
     "accuracy-time",
@@ -253,6 +253,27 @@ def test_pointer_reads_the_round_below_it(open_report: Open, runs: Path) -> None
     assert f"fediac{digits(first['gamma'])}" in text
     page.mouse.move(0, 0)
     assert not plot.locator(".readout").is_visible()
+
+
+def test_value_above_the_axis_is_read_out_at_its_edge(
+    browser: Browser, tmp_path: Path
+) -> None:
+    folder = write_run(tmp_path / "run", "switchml", n_rounds=4)
+    edit_rounds(folder, lambda rounds: rounds[0].update(gamma=12.0))
+    path = tmp_path / "report.html"
+    write_report([folder], output=path, kind=None, target=None)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    plot = page.locator('[data-chart="gamma"]')
+    plot.focus()
+    page.keyboard.press("Home")
+    assert "switchml12.00" in _plain(plot.locator(".readout").text_content())
+    assert plot.locator(".cursor circle").get_attribute("cy") == "0%"
+    key = page.get_by_role("button", name="switchml")
+    key.click()
+    key.click()
+    assert plot.locator("use.marker").first.get_attribute("y") == "0%"
+    page.close()
 
 
 def test_slider_shows_clients_of_another_round(open_report: Open, runs: Path) -> None:

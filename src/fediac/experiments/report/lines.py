@@ -1,5 +1,6 @@
 """Figures with rounds along a line: accuracy, entries chosen, and γ."""
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from fediac.experiments.output import count
@@ -30,11 +31,15 @@ from fediac.experiments.report.wording import (
     mib,
     percent,
     seconds,
+    tick,
     whole,
 )
 
 Place = Callable[[Round], float | None]
 """A round -> its place along an axis, if it has one."""
+
+GAMMA_TOP = 2.0
+"""Where the chart of errors ends, unless some run is near it in most rounds."""
 
 ALL_ROUNDS = " Long runs show a part of their rounds; rounds.jsonl has them all."
 
@@ -222,17 +227,23 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
             f"between {digits(min(values))} and {digits(max(values))}; "
             f"1 or above: {above}."
         )
-    heights = [point[1] for line in series for point in line.points]
-    y = Axis(fit([0.0, 1.0, *heights]), GAMMA, "number", "fixed")
+    scale = _gamma_scale(series)
+    y = Axis(scale, GAMMA, "number", "fixed")
     levels = [Level(1.0, "the proof of convergence needs less")]
     axes = (_rounds_axis(series), y)
     variant = line_variant(Choice("gamma"), " ".join(sentences), axes, series, levels)
     names = ("gamma", "peak", "scale")
+    caption = (
+        "Squared error of a round's mean, relative to the update; what is missing "
+        "stays in the residual."
+    )
+    if any(value > scale.high for line in series for _, value in line.points):
+        top = tick(scale.high, is_percent=False)
+        caption += f" Values above {top} are drawn at the upper edge."
     return Figure(
         "gamma",
         f"Compression error {GAMMA}",
-        "Squared error of a round's mean, relative to the update; what is missing "
-        "stays in the residual.",
+        caption,
         (variant,),
         _round_table(
             runs,
@@ -241,6 +252,19 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
             lambda each: tuple(_number(each.facts.get(name)) for name in names),
         ),
     )
+
+
+def _gamma_scale(series: Iterable[Series]) -> Scale:
+    """Return a scale that a few high values do not stretch.
+
+    One round may have many times the error of all others. A logarithmic scale has no
+    place for the 0 of what is sent whole, so this one ends at `GAMMA_TOP`, or where
+    most of every run's rounds still fit.
+    """
+    lines = [[value for _, value in line.points] for line in series]
+    usual = max(statistics.median(values) for values in lines)
+    top = max(GAMMA_TOP, 1.5 * usual)
+    return fit([0.0, 1.0, *(min(value, top) for values in lines for value in values)])
 
 
 def _by_round(runs: Sequence[Run], fact: str) -> list[Series]:

@@ -106,6 +106,8 @@
   }
 
   const place = (value) => `${100 * value}%`;
+  // What is too high for an axis is at its edge, as Python draws it.
+  const down = (axis, value) => place(Math.max(0, 1 - share(axis, value)));
 
   function drawTicksX(group, axis, hasText) {
     group.replaceChildren();
@@ -121,7 +123,7 @@
   function drawTicksY(group, axis) {
     group.replaceChildren();
     for (const value of axis.ticks) {
-      const y = place(1 - share(axis, value));
+      const y = down(axis, value);
       group.append(make("line", { x1: 0, x2: "100%", y1: y, y2: y, class: "grid" }));
       const at = { x: 0, dx: -7, y, dy: 4, class: "tick end" };
       group.append(make("text", at, tick(value, axis.kind)));
@@ -178,11 +180,11 @@
         for (const mark of all("[data-point]", group)) {
           const [x, y] = mark.localName === "use" ? ["x", "y"] : ["cx", "cy"];
           mark.setAttribute(x, place(share(this.x, each.x[mark.dataset.point])));
-          mark.setAttribute(y, place(1 - share(this.y, each.y[mark.dataset.point])));
+          mark.setAttribute(y, down(this.y, each.y[mark.dataset.point]));
         }
       }
       for (const level of all("[data-y]", this.svg)) {
-        const y = place(1 - share(this.y, Number(level.dataset.y)));
+        const y = down(this.y, Number(level.dataset.y));
         const [line, name] = level.children;
         line.setAttribute("y1", y);
         line.setAttribute("y2", y);
@@ -249,7 +251,7 @@
       this.readout.append(line);
       if (index < 0) return;
       const cx = place(share(this.x, series.x[index]));
-      const cy = place(1 - share(this.y, series.y[index]));
+      const cy = down(this.y, series.y[index]);
       this.cursor.append(make("circle", { cx, cy, r: 4.5, class: look }));
     }
 

@@ -212,7 +212,7 @@ def _level(level: Level, y: Axis) -> str:
 
 
 def _draw_series(series: Series, x: Axis, y: Axis, n_series: int) -> str:
-    places = [(x.scale.share(a), 1.0 - y.scale.share(b)) for a, b in series.points]
+    places = [_place(point, x, y) for point in series.points]
     d = "L".join(f"{1000.0 * a:.2f} {1000.0 * b:.2f}" for a, b in places)
     path = tag(
         "path",
@@ -237,7 +237,7 @@ def _draw_series(series: Series, x: Axis, y: Axis, n_series: int) -> str:
         a, b = places[index]
         parts.append(marker(series.look, share(a), share(b), data_point=index))
     if series.ring is not None:
-        a, b = x.scale.share(series.ring[0]), 1.0 - y.scale.share(series.ring[1])
+        a, b = _place(series.ring, x, y)
         index = series.points.index(series.ring)
         parts.append(
             tag(
@@ -247,3 +247,8 @@ def _draw_series(series: Series, x: Axis, y: Axis, n_series: int) -> str:
     return tag(
         "g", *parts, class_=f"series {look_class(series.look)}", data_run=series.run
     )
+
+
+def _place(point: tuple[float, float], x: Axis, y: Axis) -> tuple[float, float]:
+    """Return shares from the left and the top; what is too high is at the edge."""
+    return x.scale.share(point[0]), max(0.0, 1.0 - y.scale.share(point[1]))

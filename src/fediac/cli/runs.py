@@ -178,7 +178,7 @@ def _report(
         list[Path],
         typer.Argument(
             metavar="RUN",
-            help="Folders that runs wrote, or a folder of such folders.",
+            help="Folders that runs wrote, or folders with runs up to 2 folders down.",
             show_default=False,
         ),
     ],
@@ -225,6 +225,7 @@ def _report(
       fediac report runs/fediac
       fediac report runs/comparison -o comparison.html --target 63%
       fediac report runs/fediac runs/switchml --format md -o -
+      fediac report results/runs/cifar10-iid --target 63%
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.experiments.report.write import parse_format, write_report
 

@@ -21,6 +21,9 @@ from fediac.experiments.report.rounds import (
     parse_round,
 )
 
+MAX_LEVEL = 2
+"""Folders down to a run: ``fediac paper`` writes SCENARIO/ENTRANT/seedN."""
+
 N_LOOKS = 8
 """Colours with a dash and a marker each; more runs than that share colours."""
 
@@ -67,8 +70,9 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
     """Return the runs in the given folders, and notes on those that were left out.
 
     Args:
-        paths: Folders of runs, or folders that hold such folders. Runs in one folder
-            are ordered as the catalog orders their algorithms.
+        paths: Folders of runs, or folders that hold them, directly or one folder
+            further down. Runs in one folder are ordered as the catalog orders their
+            algorithms.
 
     Raises:
         RunError: A file is missing or damaged, or no run has a finished round.
@@ -84,7 +88,8 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
             seen.add(folder.resolve())
             run = read_run(folder)
             if run is None:
-                notes.append(f"{folder.name}: no round is finished; left out.")
+                name = folder.name if folder == path else folder.relative_to(path)
+                notes.append(f"{name}: no round is finished; left out.")
             else:
                 found.append(run)
         runs += sorted(found, key=lambda run: _catalog_place(run.algorithm))
@@ -96,15 +101,27 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 def _find_folders(path: Path) -> list[Path]:
     if not path.is_dir():
         raise RunError(f"{path}: no such folder")
-    if (path / "rounds.jsonl").is_file():
-        return [path]
-    folders = sorted(each.parent for each in path.glob("*/rounds.jsonl"))
-    if not folders:
-        raise RunError(
-            f"{path}: no rounds.jsonl here or in a folder directly inside; "
-            "give the folder that a run wrote"
-        )
-    return folders
+    for level in range(MAX_LEVEL + 1):
+        folders = _find_at(path, level)
+        if folders:
+            return folders
+    message = (
+        f"{path}: no rounds.jsonl here or up to {MAX_LEVEL} folders down; give the "
+        "folder that a run wrote"
+    )
+    # Results of many scenarios are no comparison; one scenario of them is.
+    for level in (MAX_LEVEL + 1, MAX_LEVEL + 2):
+        deeper = _find_at(path, level)
+        if deeper:
+            scenario = deeper[0].parents[MAX_LEVEL - 1]
+            raise RunError(f"{message}, or one that holds runs, such as {scenario}")
+    raise RunError(message)
+
+
+def _find_at(path: Path, level: int) -> list[Path]:
+    """Return the folders of runs that lie this many folders below ``path``."""
+    pattern = "/".join(["*"] * level + ["rounds.jsonl"])
+    return sorted(each.parent for each in path.glob(pattern))
 
 
 def read_run(folder: Path) -> Run | None:

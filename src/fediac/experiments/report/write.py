@@ -43,7 +43,7 @@ def write_report(
     """Write a report on the runs in ``paths`` and say so on standard error.
 
     Args:
-        paths: Folders of runs, or folders that hold them.
+        paths: Folders of runs, or folders that hold them; see `read_runs`.
         output: The file; ``-`` is standard output, None is ``report.html`` or the like.
         kind: The format; None: by the file's suffix, HTML if it has none.
         target: The accuracy to compare at, as a person writes it; None: the runs' own.

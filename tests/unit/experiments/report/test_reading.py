@@ -121,11 +121,40 @@ def test_missing_folder_and_folder_without_runs_are_refused(tmp_path: Path) -> N
     with refuses(f"{tmp_path / 'x'}: no such folder", RunError):
         read_runs([tmp_path / "x"])
     text = (
-        f"{tmp_path}: no rounds.jsonl here or in a folder directly inside; "
-        "give the folder that a run wrote"
+        f"{tmp_path}: no rounds.jsonl here or up to 2 folders down; give the folder "
+        "that a run wrote"
     )
     with refuses(text, RunError):
         read_runs([tmp_path])
+
+
+def test_runs_of_a_scenario_are_found_two_folders_down(tmp_path: Path) -> None:
+    for place in ("libra/seed1", "libra/seed2", "fediac/seed1"):
+        write_run(tmp_path / place, place.split("/")[0], n_rounds=2)
+    (tmp_path / "libra" / "seed2" / "rounds.jsonl").write_text("")
+    runs, notes = read_runs([tmp_path])
+    assert [run.label for run in runs] == ["fediac", "libra"]
+    assert notes == ["libra/seed2: no round is finished; left out."]
+
+
+def test_runs_further_down_than_others_are_another_comparison(tmp_path: Path) -> None:
+    write_run(tmp_path / "fediac", "fediac", n_rounds=2)
+    write_run(tmp_path / "older" / "libra", "libra", n_rounds=2)
+    runs, _ = read_runs([tmp_path])
+    assert [run.label for run in runs] == ["fediac"]
+
+
+@pytest.mark.parametrize("top", ["results/runs", "results"])
+def test_many_scenarios_are_refused_and_one_is_named(tmp_path: Path, top: str) -> None:
+    for scenario in ("iid", "noniid"):
+        write_run(tmp_path / "results/runs" / scenario / "libra/seed1", "libra")
+    text = (
+        f"{tmp_path / top}: no rounds.jsonl here or up to 2 folders down; give the "
+        "folder that a run wrote, or one that holds runs, such as "
+        f"{tmp_path / 'results/runs/iid'}"
+    )
+    with refuses(text, RunError):
+        read_runs([tmp_path / top])
 
 
 def test_line_that_is_not_json_is_named(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from fediac.experiments.records import (
     Record,
     write_summary,
 )
+from fediac.experiments.report.differences import EXPECTED
 from fediac.experiments.report.rounds import parse_object
-from fediac.experiments.report.settings import EXPECTED
 from fediac.experiments.run import Watcher, run_experiment
 from fediac.experiments.run_folder import check_folder
 from fediac.experiments.settings import RunSettings, by_key, read_settings

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fediac.experiments.output import count
+from fediac.experiments.report.differences import differing
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import Round
-from fediac.experiments.report.settings import differing
 from fediac.experiments.report.target import (
     Standing,
     Target,

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from fediac.experiments.report.differences import differing
 from fediac.experiments.report.reading import read_runs
-from fediac.experiments.report.settings import differing, settings_tables
+from fediac.experiments.report.settings import settings_tables
 from tests.runs import write_comparison, write_run
 
 

@@ -1,10 +1,12 @@
-"""In what the settings of runs differ."""
+"""In what the settings of runs differ, and which runs repeat each other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.wording import NOTHING
+from fediac.experiments.settings import RunSettings
 
 EXPECTED = (
     "algorithm",
@@ -15,6 +17,9 @@ EXPECTED = (
     "train.at_once",
 )
 """Settings that may differ between runs that are compared."""
+
+DRAWN = ("seed", "partition.")
+"""Settings that differ between repeats of a run: the seed, and what it draws."""
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
@@ -27,6 +32,21 @@ def differing(runs: Sequence[Run]) -> list[str]:
         for name in names
         if not name.startswith((*EXPECTED, *own)) and not is_shared(name, flat)
     ]
+
+
+def are_repeats(runs: Sequence[Run]) -> bool:
+    """Return whether these are several runs that differ in nothing but their seed.
+
+    A setting that a run does not have is newer than the run: it had the default.
+    """
+    defaults = dict(_flatten(asdict(RunSettings())))
+    flat = [{**defaults, **flat_settings(run)} for run in runs]
+    names = dict.fromkeys(name for each in flat for name in each)
+    return len(runs) > 1 and all(
+        is_shared(name, flat)
+        for name in names
+        if name == "algorithm" or not name.startswith((*EXPECTED, *DRAWN))
+    )
 
 
 def is_shared(name: str, flat: Sequence[Mapping[str, str]]) -> bool:

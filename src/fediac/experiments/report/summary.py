@@ -4,17 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fediac.experiments.output import count
-from fediac.experiments.report.differences import differing
+from fediac.experiments.report.differences import are_repeats, differing
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import Round
 from fediac.experiments.report.target import (
     Standing,
     Target,
     rank,
+    repeats,
     saving,
     second_best,
 )
-from fediac.experiments.report.wording import join, mib, percent, seconds, whole
+from fediac.experiments.report.wording import (
+    join,
+    mib,
+    percent,
+    seconds,
+    span,
+    whole,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,8 @@ def title(runs: Sequence[Run]) -> str:
     if len(names) == len(models) == 1:
         topic = ", ".join(each for each in (*names, *models) if each)
     about = runs[0].label if len(runs) == 1 else f"{len(runs)} runs compared"
+    if are_repeats(runs):
+        about = f"{runs[0].algorithm}, {count(len(runs), 'run')}"
     return f"{about}: {topic}" if topic else about
 
 
@@ -69,8 +79,13 @@ def summarize(runs: Sequence[Run], target: Target | None) -> list[str]:
     reached = [each for each in standings if each.reached is not None]
     if not reached:
         return _nobody(runs, target)
-    sentences = [_winner(standings, target)]
-    sentences += _fastest(reached)
+    second = second_best(standings)
+    alike = repeats(reached)
+    if second is None and len(alike) > 1:
+        is_only = len(repeats(standings)) < len(standings)
+        sentences = _repeated(alike, target, is_only=is_only)
+    else:
+        sentences = [_winner(standings, target), *_fastest(reached)]
     sentences += _losers([each.run for each in standings if each.reached is None])
     if len(runs) == 1:
         sentences.append("There is only this run, so nothing to compare it with.")
@@ -89,30 +104,78 @@ def _winner(standings: Sequence[Standing], target: Target) -> str:
     less, second = saving(standings, "payload"), second_best(standings)
     if less is not None and second is not None:
         return (
-            f"{best.run.label} reached {goal} accuracy with the least traffic: {cost} "
-            f"{rounds}, {percent(less)} less than the second best, {second.run.label} "
+            f"{_name(best.run)} reached {goal} accuracy with the least traffic: {cost} "
+            f"{rounds}, {percent(less)} less than the second best, {_name(second.run)} "
             f"({mib(second.mib('payload'))})."
         )
     only = "" if len(standings) == 1 else "Only "
-    return f"{only}{best.run.label} reached {goal} accuracy: {cost} {rounds}."
+    return f"{only}{_name(best.run)} reached {goal} accuracy: {cost} {rounds}."
+
+
+def _repeated(alike: Sequence[Standing], target: Target, *, is_only: bool) -> list[str]:
+    """Say what runs needed that are no rivals, as they differ only in their seed."""
+    algorithm = alike[0].run.algorithm
+    rounds = [each.reached for each in alike if each.reached is not None]
+    payload, wire = (
+        span((each.mib[view] for each in rounds), mib) for view in ("payload", "wire")
+    )
+    needed = span((each.number for each in rounds), _rounds)
+    sentences = [
+        f"{'Only ' if is_only else ''}{algorithm} reached {percent(target.accuracy)} "
+        f"accuracy, in {count(len(alike), 'run')} that differ only in the seed: "
+        f"{payload} of payload ({wire} on the wire) in {needed}."
+    ]
+    taken = [
+        f"{times} with the {switch} switch" for switch, times in _times(rounds).items()
+    ]
+    if taken:
+        sentences.append(f"They took {join(taken)}, in simulated time.")
+    return sentences
+
+
+def _times(rounds: Sequence[Round]) -> dict[str, str]:
+    """Return the least and the longest time with every switch that all have."""
+    shared = [
+        switch
+        for switch in rounds[0].time_s
+        if all(switch in each.time_s for each in rounds)
+    ]
+    return {
+        switch: span((each.time_s[switch] for each in rounds), seconds)
+        for switch in shared
+    }
+
+
+def _rounds(number: float) -> str:
+    return count(int(number), "round")
+
+
+def _name(run: Run) -> str:
+    """Return a run's label, after its algorithm where the label does not say it."""
+    is_named = run.algorithm.lower() in run.label.lower()
+    return run.label if is_named else f"{run.algorithm} {run.label}"
 
 
 def _fastest(reached: Sequence[Standing]) -> list[str]:
     """Say how long the thriftiest run took, and who was faster, for every switch."""
-    best = reached[0]
+    best, *alike = repeats(reached)
     own = best.reached.time_s if best.reached else {}
     if not own:
         return []
     taken = join([f"{seconds(own[key])} with the {key} switch" for key in own])
     sentences = [f"It took {taken}, in simulated time."]
+    rivals = [each for each in reached if each not in alike]
     for switch in own:
-        first = min(reached, key=lambda each, key=switch: _arrival(each, key))  # type: ignore[misc]  # a default binds the loop's value
+        first = min(rivals, key=lambda each, key=switch: _arrival(each, key))  # type: ignore[misc]  # a default binds the loop's value
         if first.run.label != best.run.label:
             sentences.append(
-                f"With the {switch} switch {first.run.label} was there earlier, after "
+                f"With the {switch} switch {_name(first.run)} was there earlier, after "
                 f"{seconds(_arrival(first, switch))}."
             )
-    if len(reached) > 1 and len(sentences) == 1:
+    is_first = all(
+        own[switch] <= _arrival(each, switch) for each in reached for switch in own
+    )
+    if len(rivals) > 1 and is_first:
         sentences[0] = f"It also was there first: after {taken}, in simulated time."
     return sentences
 
@@ -125,7 +188,7 @@ def _arrival(each: Standing, switch: str) -> float:
 def _losers(runs: Sequence[Run]) -> list[str]:
     if not runs:
         return []
-    names = join([run.label for run in runs])
+    names = join([_name(run) for run in runs])
     bests = join([f"{_best(run)} in round {_best_round(run)}" for run in runs])
     noun = "Its best was" if len(runs) == 1 else "Their best were"
     return [f"{names} never reached it. {noun} {bests}."]
@@ -138,7 +201,7 @@ def _nobody(runs: Sequence[Run], target: Target) -> list[str]:
     nearest = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
     sentences = [f"{who} {verb} {goal} accuracy."]
     if nearest.best is not None:
-        several = f"The nearest was {nearest.label} with"
+        several = f"The nearest was {_name(nearest)} with"
         sentences.append(
             f"{'Its best was' if len(runs) == 1 else several} {_best(nearest)} in "
             f"round {_best_round(nearest)}, after {_costs(nearest.best)}."
@@ -150,10 +213,10 @@ def _without_target(runs: Sequence[Run]) -> list[str]:
     sentences = []
     for run in runs:
         if run.best is None:
-            sentences.append(f"{run.label} measured no accuracy.")
+            sentences.append(f"{_name(run)} measured no accuracy.")
         else:
             sentences.append(
-                f"{run.label} had its best accuracy, {_best(run)}, in round "
+                f"{_name(run)} had its best accuracy, {_best(run)}, in round "
                 f"{_best_round(run)}, after {_costs(run.best)}."
             )
     return [*sentences, "No target accuracy is set, so none is compared."]
@@ -180,21 +243,27 @@ def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
     standings = [] if target is None else rank(runs, target, "payload")
     if target is None or standings[0].reached is None:
         return _plain_headlines(runs)
-    best = standings[0].reached
-    name = standings[0].run.label
+    second = second_best(standings)
+    alike = [each for each in repeats(standings) if each.reached is not None]
+    compared = alike if second is None else alike[:1]
+    rounds = [each.reached for each in compared if each.reached is not None]
+    first = standings[0].run
+    name = _name(first) if len(rounds) == 1 else first.algorithm
     goal = percent(target.accuracy)
-    shown = [Headline(mib(best.mib["payload"]), f"payload, {name} to {goal}")]
-    less, second = saving(standings, "payload"), second_best(standings)
+    payload = span((each.mib["payload"] for each in rounds), mib)
+    shown = [Headline(payload, f"payload, {name} to {goal}")]
+    less = saving(standings, "payload")
     if less is not None and second is not None:
-        other = second.run.label
+        other = _name(second.run)
         shown.append(
             Headline(f"{percent(less)} less", f"than {other}, the second best")
         )
     shown += [
-        Headline(seconds(value), f"to {goal}, {switch} switch")
-        for switch, value in best.time_s.items()
+        Headline(times, f"to {goal}, {switch} switch")
+        for switch, times in _times(rounds).items()
     ]
-    return [*shown, Headline(count(best.number, "round"), f"to {goal}")]
+    needed = span((each.number for each in rounds), _rounds)
+    return [*shown, Headline(needed, f"to {goal}")]
 
 
 def _plain_headlines(runs: Sequence[Run]) -> list[Headline]:
@@ -203,7 +272,7 @@ def _plain_headlines(runs: Sequence[Run]) -> list[Headline]:
         return []
     best = run.best
     return [
-        Headline(percent(best.accuracy or 0.0), f"best accuracy, {run.label}"),
+        Headline(percent(best.accuracy or 0.0), f"best accuracy, {_name(run)}"),
         Headline(whole(best.number), "its round"),
         Headline(mib(best.mib["payload"]), "payload until then"),
         *(
@@ -219,7 +288,7 @@ def cautions(runs: Sequence[Run], left_out: Sequence[str]) -> list[str]:
     for run in runs:
         notes += [f"{run.label}: {note}" for note in run.notes]
     names = differing(runs)
-    if names:
+    if names and not are_repeats(runs):
         notes.append(
             f"The runs differ in more than the algorithm ({', '.join(names)}): compare "
             "them with care."

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fediac.experiments.report.differences import are_repeats
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import VIEWS
 from fediac.experiments.report.target import (
@@ -69,7 +70,9 @@ def target_table(runs: Sequence[Run], target: Target) -> Table:
     columns += [f"time s, {switch}" for switch in switches]
     caption = f"Traffic and simulated time to {percent(target.accuracy)} accuracy"
     table = Table(caption, tuple(columns), tuple(rows), words=(0, 3, 5))
-    return table if len(runs) > 1 else _without_columns(table, {3, 5})
+    if len(runs) == 1 or are_repeats(runs):
+        return _without_columns(table, {3, 5})
+    return table
 
 
 def _without_columns(table: Table, left_out: set[int]) -> Table:

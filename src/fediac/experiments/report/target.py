@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fediac.experiments.report.differences import are_repeats
 from fediac.experiments.report.reading import Run
 from fediac.experiments.report.rounds import Round
 from fediac.experiments.report.wording import join, percent
@@ -116,12 +117,21 @@ def second_best(standings: Sequence[Standing]) -> Standing | None:
     """Return whom the first is compared with: the best that also got there.
 
     It is one of another algorithm, where there is any: settings of the same algorithm
-    do not compete with each other.
+    do not compete with each other. Repeats with other seeds never do.
     """
-    others = [each for each in standings[1:] if each.reached is not None]
+    alike = repeats(standings)
+    others = [
+        each for each in standings if each.reached is not None and each not in alike
+    ]
     own = standings[0].run.algorithm
     rivals = [each for each in others if each.run.algorithm != own]
     return next(iter(rivals or others), None)
+
+
+def repeats(standings: Sequence[Standing]) -> list[Standing]:
+    """Return the first, and those that differ from it in nothing but the seed."""
+    first, *others = standings
+    return [first, *(each for each in others if are_repeats([first.run, each.run]))]
 
 
 def saving(standings: Sequence[Standing], view: str) -> float | None:

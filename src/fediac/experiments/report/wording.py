@@ -1,7 +1,7 @@
 """Numbers as a reader sees them, the same in every kind of report."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 NOTHING = "\u2013"
 TIMES = "\u00d7"
@@ -48,6 +48,18 @@ def exact_percent(share: float) -> str:
 def whole(value: float) -> str:
     """Return a count with its thousands set apart."""
     return f"{value:,.0f}"
+
+
+def span(values: Iterable[float], write: Callable[[float], str]) -> str:
+    """Return the least and the largest value with their unit: ``2.5 to 3.1 s``.
+
+    Args:
+        values: At least one.
+        write: Writes a value and its unit, if any.
+    """
+    numbers = tuple(values)
+    low, high = write(min(numbers)), write(max(numbers))
+    return high if low == high else f"{low.partition(' ')[0]} to {high}"
 
 
 def join(words: Sequence[str]) -> str:

@@ -42,6 +42,6 @@ WORDS = (
     (
         "second best",
         "Of the runs that reached the target, the one with the next least traffic; one "
-        "of another algorithm where there is any.",
+        "of another algorithm where there is any, never a repeat with another seed.",
     ),
 )

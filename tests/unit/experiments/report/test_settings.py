@@ -27,10 +27,3 @@ def test_tables_of_other_algorithms_and_long_lists_are_left_out(tmp_path: Path) 
     assert "partition.sha256" in names
     assert "switchml.bits" not in names
     assert "partition.clients" not in names
-
-
-def test_another_seed_makes_a_comparison_doubtful(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", "fediac", n_rounds=1)
-    write_run(tmp_path / "b", "libra", n_rounds=1, seed=2)
-    runs, _ = read_runs([tmp_path])
-    assert differing(runs) == ["seed"]

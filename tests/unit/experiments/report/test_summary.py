@@ -1,11 +1,13 @@
 """The report's words: true for every kind of outcome."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fediac.experiments.report.reading import Run, read_runs
 from fediac.experiments.report.summary import (
+    Headline,
     cautions,
     headlines,
     subtitle,
@@ -13,7 +15,7 @@ from fediac.experiments.report.summary import (
     title,
 )
 from fediac.experiments.report.target import Target
-from fediac.experiments.report.wording import mib, percent, seconds
+from fediac.experiments.report.wording import digits, mib, percent, seconds
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 GOAL = Target(0.63, "")
@@ -71,6 +73,60 @@ def test_single_run_says_there_is_nothing_to_compare(runs: list[Run]) -> None:
     text = " ".join(summarize(runs[:1], GOAL))
     assert text.startswith("fediac reached 63 % accuracy: ")
     assert text.endswith("There is only this run, so nothing to compare it with.")
+
+
+def _repeat(folder: Path, algorithm: str, *, seed: int) -> Path:
+    """Write a run that sends more with every seed, and takes less time."""
+
+    def edit(rounds: list[dict[str, Any]]) -> None:
+        for each in rounds:
+            each["payload_mib"] *= seed
+            each["time_s"] = dict.fromkeys(each["time_s"], each["round"] / seed)
+
+    run = write_run(folder / f"seed{seed}", algorithm, seed=seed)
+    edit_rounds(run, edit)
+    return run
+
+
+def test_repeats_with_other_seeds_are_told_together(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        _repeat(tmp_path, "libra", seed=seed)
+    runs, _ = read_runs([tmp_path])
+    hit = _first(runs[0], 0.63)
+    payload = f"{digits(hit['payload_mib'])} to {mib(2 * hit['payload_mib'])}"
+    times = f"{digits(hit['round'] / 2)} to {seconds(hit['round'])}"
+    assert " ".join(summarize(runs, GOAL)) == (
+        "libra reached 63 % accuracy, in 2 runs that differ only in the seed: "
+        f"{payload} of payload ({mib(hit['wire_mib'])} on the wire) in {hit['round']} "
+        f"rounds. They took {times} with the fast switch and {times} with the slow "
+        "switch, in simulated time."
+    )
+    assert headlines(runs, GOAL) == [
+        Headline(payload, "payload, libra to 63 %"),
+        Headline(times, "to 63 %, fast switch"),
+        Headline(times, "to 63 %, slow switch"),
+        Headline(f"{hit['round']} rounds", "to 63 %"),
+    ]
+    assert title(runs) == "libra, 2 runs: made-up, test-cnn"
+    assert cautions(runs, []) == []
+
+
+def test_only_repeats_that_reached_are_told_with_the_loser(tmp_path: Path) -> None:
+    folders = [_repeat(tmp_path, "libra", seed=seed) for seed in (1, 2)]
+    folders.append(write_run(tmp_path / "topk", "topk"))
+    text = " ".join(summarize(read_runs(folders)[0], GOAL))
+    assert text.startswith("Only libra reached 63 % accuracy, in 2 runs that differ ")
+    assert "topk never reached it." in text
+
+
+def test_repeats_of_the_best_are_not_said_to_be_earlier(tmp_path: Path) -> None:
+    folders = [_repeat(tmp_path, "fediac", seed=seed) for seed in (1, 2)]
+    folders.append(write_run(tmp_path / "late", "libra"))
+    text = " ".join(summarize(read_runs(folders)[0], GOAL))
+    assert text.startswith("fediac seed1 reached 63 % accuracy with the least traffic")
+    assert "less than the second best, libra late (" in text
+    assert "earlier" not in text
+    assert "there first" not in text
 
 
 def test_target_nobody_reached_is_admitted(runs: list[Run]) -> None:

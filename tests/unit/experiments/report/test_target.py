@@ -13,6 +13,7 @@ from fediac.experiments.report.target import (
     parse_accuracy,
     rank,
     reach,
+    repeats,
     saving,
     second_best,
 )
@@ -81,7 +82,7 @@ def test_saving_is_against_the_second_best(runs: list[Run]) -> None:
 
 def test_settings_of_one_algorithm_do_not_compete(tmp_path: Path) -> None:
     for name, algorithm in (("a", "fediac"), ("b", "fediac"), ("c", "libra")):
-        write_run(tmp_path / name, algorithm)
+        write_run(tmp_path / name, algorithm, variant=name)
     runs = read_runs([tmp_path])[0]
     standings = rank(runs, Target(0.3, ""), "payload")
     first = standings[0].run.algorithm
@@ -91,6 +92,27 @@ def test_settings_of_one_algorithm_do_not_compete(tmp_path: Path) -> None:
     alike = [each for each in standings if each.run.algorithm == "fediac"]
     assert second_best(alike) is alike[1]
     assert second_best(alike[:1]) is None
+
+
+def test_repeats_with_other_seeds_do_not_compete(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed{seed}", "fediac", seed=seed)
+    write_run(tmp_path / "wider", "fediac", width=12)
+    runs = read_runs([tmp_path])[0]
+    standings = rank(runs, Target(0.3, ""), "payload")
+    assert [each.run.label for each in standings] == ["seed1", "seed2", "wider"]
+    assert second_best(standings) is standings[2]
+    assert second_best(standings[:2]) is None
+    assert saving(standings[:2], "payload") is None
+    assert repeats(standings) == standings[:2]
+
+
+def test_table_of_repeats_compares_nothing(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed{seed}", "fediac", seed=seed)
+    table = target_table(read_runs([tmp_path])[0], Target(0.63, ""))
+    assert "compared" not in table.columns
+    assert [row.cells[0] for row in table.rows] == ["seed1", "seed2"]
 
 
 def test_table_starts_with_the_thriftiest_run(runs: list[Run]) -> None:

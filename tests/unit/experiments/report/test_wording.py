@@ -9,6 +9,8 @@ from fediac.experiments.report.wording import (
     digits,
     join,
     percent,
+    seconds,
+    span,
     tick,
 )
 
@@ -34,6 +36,18 @@ def test_digits_are_four_or_all_whole_ones(value: float, expected: str) -> None:
 )
 def test_brief_fits_a_narrow_column(value: float, expected: str) -> None:
     assert brief(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((3.1, 2.5, 2.6), "2.500 to 3.100 s"),
+        ((2.5, 2.5), "2.500 s"),
+        ((2.5,), "2.500 s"),
+    ],
+)
+def test_span_names_the_unit_once(values: tuple[float, ...], expected: str) -> None:
+    assert span(values, seconds) == expected
 
 
 def test_percent_is_as_short_as_it_can_be() -> None:

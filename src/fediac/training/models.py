@@ -4,11 +4,8 @@ Every model is built from a seed by its own generator, so that the same seed giv
 same initial weights whatever ran before.
 """
 
-import importlib
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,6 +13,7 @@ from torch import Tensor, nn
 
 from fediac.core.rng import Stream
 from fediac.errors import ConfigError, hint_name
+from fediac.imports import import_named
 
 Shape = tuple[int, int, int]
 """Channels, height and width of an image."""
@@ -126,13 +124,7 @@ def find_model(name: str) -> Builder:
     if ":" not in name:
         hint = hint_name(name, [*MODELS, "module:function"])
         raise ConfigError(f"unknown model {name!r}{hint}")
-    module_name, _, function = name.partition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # a command looks beside itself only
-    try:
-        builder: Builder = getattr(importlib.import_module(module_name), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"model {name!r} cannot be imported: {error}") from error
+    builder: Builder = import_named("model", name)
     return builder
 
 

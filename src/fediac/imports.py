@@ -1,0 +1,49 @@
+"""A user's own code by its name: ``module:name``."""
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fediac.errors import ConfigError
+
+
+def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has the name
+    """Return what is called ``name`` in the current folder or among what is installed.
+
+    Args:
+        what: The setting that was given the name, for errors.
+        name: ``module:name``, each as Python spells it.
+
+    Raises:
+        ConfigError: There is no such module or name, or the module fails.
+    """
+    module, _, attribute = name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # a command looks beside itself only
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        why = say_fault(error)
+        raise ConfigError(f"{what} {name!r} cannot be imported: {why}") from error
+
+
+def say_fault(error: Exception) -> str:
+    """Return what a user's code raised, and on which line of it, as one line.
+
+    Args:
+        error: As it was caught by the function that imported or called that code.
+    """
+    text = " ".join(str(error).split())
+    frames = [
+        each
+        for each in traceback.extract_tb(error.__traceback__)[1:]
+        if not each.filename.startswith("<") and each.filename != importlib.__file__
+    ]
+    if not frames:  # the module or the name is not there, or is not Python
+        return text
+    # It may have failed deep in a library: the user knows the line that called it.
+    last = [each for each in frames if each.filename == frames[0].filename][-1]
+    place = f"{Path(last.filename).name}, line {last.lineno}"
+    return f"{type(error).__name__}: {text} ({place})"

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from fediac.errors import ConfigError
+from fediac.imports import import_named
+from tests.support import refuses
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("sys.path", ["no folder at all"])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_modules_are_found_in_the_current_folder(folder: Path) -> None:
+    (folder / "found_beside_me.py").write_text("number = 7\n")
+    assert import_named("model", "found_beside_me:number") == 7
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "why"),
+    [
+        ("fails_itself", "\nmissing\n", "NameError: name 'missing' is not defined"),
+        (
+            "fails_to_import",
+            "\nimport nowhere\n",
+            "ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        (
+            "fails_deep_inside",  # in a function that another file has
+            "import fediac\nfediac.FediAC(0, 1, 1)\n",
+            "ValueError: n_clients must be at least 1, got 0",
+        ),
+    ],
+)
+def test_a_module_that_fails_says_why_and_where(
+    folder: Path, module: str, code: str, why: str
+) -> None:
+    (folder / f"{module}.py").write_text(code)
+    name = f"{module}:make"
+    text = f"model {name!r} cannot be imported: {why} ({module}.py, line 2)"
+    with refuses(text, ConfigError):
+        import_named("model", name)
+
+
+def test_what_is_no_python_says_where(folder: Path) -> None:
+    (folder / "no_python.py").write_text("def make(:\n")
+    text = (
+        "model 'no_python:make' cannot be imported: invalid syntax (no_python.py, "
+        "line 1)"
+    )
+    with refuses(text, ConfigError):
+        import_named("model", "no_python:make")

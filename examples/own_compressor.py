@@ -5,6 +5,10 @@ costs nothing to agree on, and ignores which entries matter: compare the error w
 FediAC's at the same number of entries.
 
     python examples/own_compressor.py
+
+The commands take it by name, because it can be made from the number of clients alone:
+
+    fediac run examples/digits.toml --set algorithm=examples.own_compressor:RandomK
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +33,7 @@ class RandomK:
     """About ``share`` of the entries, picked anew each round, equal on all clients."""
 
     n_clients: int
-    share: float
+    share: float = 0.05
     bits: int = 12
 
     def run_round(

@@ -12,6 +12,10 @@ class ConfigError(FediacError):
     """A setting is unknown, missing or out of range."""
 
 
+class AlgorithmError(ConfigError):
+    """A user's own algorithm cannot be made; names in it are theirs, not settings."""
+
+
 class DatasetError(FediacError):
     """A data file is missing, cut short, damaged or not what it should hold."""
 

@@ -21,7 +21,7 @@ def test_list_names_every_algorithm_with_one_line(fediac: Command) -> None:
     result = fediac("list")
     assert result.code == 0
     lines = result.out.splitlines()
-    assert [line.split()[0] for line in lines] == list(CATALOG)
+    assert [line.split()[0] for line in lines] == [*CATALOG, "module:name"]
     assert all(len(line.split()) > 3 for line in lines)
 
 

@@ -202,3 +202,109 @@ def test_a_job_that_is_preempted_loses_no_round(
     again = fediac(*words, "--resume")
     assert (again.code, again.err) == (0, "")  # no round is run again
     assert len(read_lines(folder)) == 4
+
+
+OWN = """
+from dataclasses import dataclass
+
+from fediac.compressors import SwitchML
+
+
+@dataclass(frozen=True)
+class NineBits(SwitchML):
+    bits: int = 9
+
+
+def few(n_clients, dim):
+    return SwitchML(n_clients, bits=6 if dim < 1000 else 12)
+
+
+def many(n_clients, dim):
+    return SwitchML(n_clients, bits=40)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a file of somebody's own algorithms."""
+    monkeypatch.syspath_prepend("no folder at all")  # and puts the path back
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "somebodys_own.py").write_text(OWN)
+    return tmp_path
+
+
+def test_own_algorithms_are_compared_and_reported_by_their_names(
+    fediac: Command, config: Path, own: Path
+) -> None:
+    names = "fedavg,somebodys_own:NineBits,somebodys_own:few"
+    result = fediac("compare", config, "--algorithms", names, "--out", "all")
+    assert (result.code, result.err) == (0, "")
+    assert sorted(path.name for path in (own / "all").iterdir() if path.is_dir()) == [
+        "NineBits",
+        "fedavg",
+        "few",
+    ]
+    for name, bits in (("NineBits", 9), ("few", 6)):
+        assert f"│ {name} " in result.out
+        (line,) = read_lines(own / "all" / name)
+        assert line["bits"] == bits
+    result = fediac("report", "all", "--format=md", "-o", "-")
+    assert result.code == 0
+    assert "| NineBits |" in result.out
+    assert "| somebodys\\_own:NineBits |" in result.out  # which code it was
+
+
+def test_an_own_algorithm_is_resumed_to_the_same_bits(
+    fediac: Command, config: Path, own: Path
+) -> None:
+    words: list[Any] = ["run", config, "--set=algorithm=somebodys_own:NineBits"]
+    result = fediac(*words, "--set=stop.rounds=3", "--out=whole")
+    assert (result.code, result.err) == (0, "")
+    assert "│ NineBits " in result.out
+    fediac(*words, "--set=stop.rounds=1", "--out=parts")
+    result = fediac(*words, "--set=stop.rounds=3", "--out=parts", "--resume")
+    assert (result.code, result.err) == (0, "")
+    assert read_lines(own / "parts") == read_lines(own / "whole")
+    model = "model.safetensors"
+    assert (own / "parts" / model).read_bytes() == (own / "whole" / model).read_bytes()
+    stored = (own / "parts" / "config.toml").read_text()
+    assert 'algorithm = "somebodys_own:NineBits"' in stored
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere:make", "cannot be imported: No module named 'nowhere'"),
+        (
+            "somebodys_own:fewer",
+            "cannot be imported: module 'somebodys_own' has no attribute 'fewer'",
+        ),
+        (
+            "somebodys_own:many",
+            "must return a compressor, got ValueError: bits must be at most 32 (a "
+            "lane), got 40 (somebodys_own.py, line 17)",
+        ),
+    ],
+)
+def test_own_algorithms_that_cannot_run_are_refused_before_training(
+    fediac: Command, config: Path, own: Path, name: str, message: str
+) -> None:
+    expected = Result(2, "", f"error: algorithm {name!r} {message}\n")
+    assert fediac("run", config, f"--set=algorithm={name}", "--out=out") == expected
+    names = f"--algorithms=fedavg,{name}"
+    assert fediac("compare", config, names, "--out=out") == expected
+    assert not (own / "out").exists()
+
+
+def test_an_own_algorithm_called_like_another_is_refused(
+    fediac: Command, config: Path, own: Path
+) -> None:
+    (own / "somebody_elses.py").write_text(OWN)
+    names = "somebodys_own:few,somebody_elses:few"
+    message = (
+        "algorithms must have different names, each for a folder, got "
+        "'somebodys_own:few' and 'somebody_elses:few'"
+    )
+    result = fediac("compare", config, "--algorithms", names, "--out=out")
+    assert result == Result(2, "", f"error: {message}\n")
+    assert not (own / "out").exists()

@@ -76,7 +76,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
 
     \b
     A small configuration; every key has a default, 'fediac list settings' shows all:
-      algorithm = "fediac"
+      algorithm = "fediac"     # or your own file's class or function: "my_file:Mine"
       [data]
       name = "digits"          # inside the package; cifar10, cifar100, ...
       [clients]
@@ -115,7 +115,11 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     config: _Config,
     algorithms: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="Names, see 'fediac list'; all by default."),
+        typer.Option(
+            metavar="A,B,C",
+            help="Names, see 'fediac list', or module:name of your own; all of the "
+            "list by default.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -135,6 +139,11 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     Examples:
       fediac compare digits.toml
       fediac compare digits.toml --algorithms fediac,switchml,libra
+      fediac compare digits.toml --algorithms fediac,my_file:Mine
+
+    my_file.py is in the current folder or installed. Mine is a class or function that
+    is called with what it takes of n_clients (in a round) and dim (entries of an
+    update), and returns a compressor; README and CONTRIBUTING show one.
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.experiments.commands import compare_command
 

@@ -17,14 +17,15 @@ from fediac.compressors import (
     SwitchML,
     TopK,
     choose_hot,
-    find,
 )
 from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
 from fediac.experiments.algorithms import make_compressor
+from fediac.experiments.own import make_own, require_algorithm
 from fediac.experiments.settings import RunSettings, TrainSettings
 from fediac.experiments.shares import parse_share
+from fediac.experiments.short_names import is_own
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
@@ -119,7 +120,7 @@ def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
 
 def _check(settings: RunSettings) -> None:
     """Refuse numbers that no run can have."""
-    find(settings.algorithm)
+    require_algorithm(settings.algorithm)
     least: tuple[tuple[str, float | None, float], ...] = (
         ("clients.number", settings.clients.number, 1),
         ("data.min_size", settings.data.min_size, 1),
@@ -222,6 +223,8 @@ def make_chooser(
                 return FedAvg(n)
             given = choices.numbers
             return _make_fediac(settings, dim, n, given["threshold"], given["bits"])
+        if is_own(settings.algorithm):
+            return make_own(settings.algorithm, n_clients=n, dim=dim)
         return _make_algorithm(settings, dim, n, choices.hot)
 
     first = choose(1)
@@ -233,7 +236,7 @@ def make_chooser(
 def _make_algorithm(
     settings: RunSettings, dim: int, n: int, hot: Tensor | None
 ) -> Compressor:
-    """Return the algorithm of a run, its shares resolved."""
+    """Return one of this package's algorithms, its shares resolved."""
     match settings.algorithm:
         case "fediac":
             bits = settings.fediac.bits

@@ -11,15 +11,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from fediac.compressors import CATALOG, find
+from fediac.compressors import CATALOG
 from fediac.errors import ConfigError
 from fediac.experiments.files import require_folder
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import open_console, write_json
+from fediac.experiments.own import require_algorithm
 from fediac.experiments.partitions import describe_partition
 from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
 from fediac.experiments.settings import RunSettings, read_settings
+from fediac.experiments.short_names import by_short_name, short_name
 
 FAILED = 1
 """The exit code when a run failed; the others are shown all the same."""
@@ -48,7 +50,7 @@ def run_command(
 ) -> None:
     """Run one configuration and show what came out."""
     settings = read_settings(config, overrides)
-    find(settings.algorithm)
+    require_algorithm(settings.algorithm)
     folder = out or Path("runs") / config.stem
     require_folder(folder)
     if resumes and not (folder / CONFIG).exists():
@@ -67,7 +69,7 @@ def run_command(
         write_json(summary)
     else:
         console = open_console()
-        console.print(make_table({settings.algorithm: summary}))
+        console.print(make_table({short_name(settings.algorithm): summary}))
         console.print(describe_partition(summary["partition"]), soft_wrap=True)
         line = f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s"
         console.print(line, soft_wrap=True)
@@ -86,7 +88,7 @@ def compare_command(
 
     Args:
         config: The settings.
-        algorithms: Names with commas between them; None: all there are.
+        algorithms: Names with commas between them; None: all in the catalog.
         out: Gets a folder for each algorithm.
         overrides: Settings that differ from the file's.
         resumes: Go on where runs were interrupted.
@@ -105,7 +107,7 @@ def compare_command(
                 settings, names, folder, resumes=resumes, watcher=bars
             )
     except KeyboardInterrupt:
-        _require_begun(folder / name for name in names)
+        _require_begun(folder / name for name in by_short_name(names))
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
     documents: list[Record] = list(compared.summaries.values())
@@ -132,7 +134,7 @@ def _list_names(algorithms: str | None) -> list[str]:
     if not names:
         raise ConfigError(f"--algorithms must name some of {', '.join(CATALOG)}")
     for name in names:
-        find(name)
+        require_algorithm(name)
     return names
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from fediac.compressors import CATALOG, find
+from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, UpdateError
 from fediac.experiments.building import Choices, build_experiment, make_chooser
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
+from fediac.experiments.own import require_algorithm
 from fediac.experiments.records import (
     CONFIG,
     ROUNDS,
@@ -21,6 +22,7 @@ from fediac.experiments.report.rounds import parse_object
 from fediac.experiments.run import Watcher, run_experiment
 from fediac.experiments.run_folder import check_folder
 from fediac.experiments.settings import RunSettings, by_key, read_settings
+from fediac.experiments.short_names import by_short_name, short_name
 
 _MAY_DIFFER = (
     *EXPECTED,
@@ -36,8 +38,8 @@ class Comparison:
     """What came out of a comparison.
 
     Attributes:
-        summaries: Algorithm -> its run's summary.
-        failures: Algorithm -> why its run could not go on, such as a model that
+        summaries: Algorithm, by its short name -> its run's summary.
+        failures: The same -> why its run could not go on, such as a model that
             diverged.
     """
 
@@ -59,14 +61,15 @@ def compare_algorithms(
 
     Args:
         settings: Equal for all but the algorithm.
-        algorithms: Names in the catalog.
+        algorithms: Names in the catalog, or ``module:name`` of the user's own.
         folder: Gets one folder an algorithm, and ``summary.json``.
         resumes: Go on where runs were interrupted; runs that are complete stay.
         watcher: Is told about every round of every run.
 
     Raises:
-        ConfigError: A name is unknown, a folder holds another run, a setting does not
-            fit, or earlier runs in the folder had others; nothing has been run then.
+        ConfigError: A name is unknown or that of two, a folder holds another run, a
+            setting does not fit, or earlier runs in the folder had others; nothing has
+            been run then.
         RunError: The summary of an earlier run is damaged; nothing has been run then.
         UpdateError: No algorithm's model stayed finite.
     """
@@ -74,9 +77,12 @@ def compare_algorithms(
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
     if (folder / ROUNDS).exists():
         raise ConfigError(f"{folder}: holds a single run; give another --out")
-    runs = {name: replace(settings, algorithm=name) for name in algorithms}
+    runs = {
+        name: replace(settings, algorithm=algorithm)
+        for name, algorithm in by_short_name(algorithms).items()
+    }
     for name, each in runs.items():
-        find(name)
+        require_algorithm(each.algorithm)
         check_folder(each, folder / name, resumes=resumes)
     before = _read_summaries(folder)
     _check_comparable(settings, [folder / name for name in before if name not in runs])
@@ -100,21 +106,28 @@ def compare_algorithms(
 
 
 def _read_summaries(folder: Path) -> dict[str, Record]:
-    """Return algorithm -> summary of all runs that ended in earlier comparisons."""
-    paths = {name: folder / name / SUMMARY for name in CATALOG}
+    """Return short name -> summary of all runs that ended in earlier comparisons.
+
+    A folder that is not called like the algorithm in it is somebody's own.
+    """
+    found = {
+        path.parent.name: parse_object(path.read_bytes(), str(path))
+        for path in sorted(folder.glob(f"*/{SUMMARY}"))
+    }
     return {
-        name: parse_object(path.read_bytes(), str(path))
-        for name, path in paths.items()
-        if path.exists()
+        name: summary
+        for name, summary in found.items()
+        if short_name(str(summary.get("algorithm"))) == name
     }
 
 
 def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
     """Write summaries of the runs that have ended; one that goes on has none."""
+    known = [name for name in CATALOG if name in summaries]
     ended = [
         summaries[name]
-        for name in CATALOG
-        if name in summaries and (folder / name / SUMMARY).exists()
+        for name in dict.fromkeys([*known, *summaries])
+        if (folder / name / SUMMARY).exists()
     ]
     if ended:
         write_summary(folder, {"algorithms": ended})

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from fediac.errors import ConfigError, FediacError, UpdateError
+from fediac.errors import AlgorithmError, ConfigError, FediacError, UpdateError
 from fediac.experiments.settings import RunSettings
+from fediac.experiments.short_names import is_own
 
 # What a message is about comes first; limits name arguments in brackets; and a word
 # with an underscore is never prose, though it may be a setting's name already, or what
@@ -40,6 +41,8 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
     """
     try:
         yield
+    except AlgorithmError:
+        raise
     except (ValueError, FediacError) as error:
         message = rename(str(error), names)
         if message == str(error):
@@ -51,7 +54,7 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
 def setting_names(settings: RunSettings) -> Mapping[str, str]:
     """Return argument -> key of the settings, for errors from below."""
     own = settings.algorithm
-    return {
+    names = {
         "n_clients": "clients.number",
         "participation": "clients.participation",
         "beta": "data.beta",
@@ -72,6 +75,10 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "compute_s": "network.compute_s",
         "register_bytes": "network.register_bytes",
         "memory": "network.register_bytes",
+    }
+    if is_own(own):  # it has no table
+        return names
+    return names | {
         "votes": "fediac.votes",
         "n_votes": "fediac.votes",
         "threshold": "fediac.threshold",

@@ -14,6 +14,7 @@ from rich.progress import (
 
 from fediac.experiments.records import Record
 from fediac.experiments.settings import RunSettings
+from fediac.experiments.short_names import short_name
 
 
 class ProgressBars:
@@ -56,13 +57,13 @@ class ProgressBars:
             self._bars.remove_task(task)
         done = 0 if before is None else before["round"]
         self._rounds = self._bars.add_task(
-            f"{settings.algorithm}: rounds",
+            f"{short_name(settings.algorithm)}: rounds",
             total=settings.stop.n_rounds,
             completed=done,
             note="",
         )
         self._clients = self._bars.add_task(
-            f"{settings.algorithm}: clients", total=n_clients, note=""
+            f"{short_name(settings.algorithm)}: clients", total=n_clients, note=""
         )
 
     def client_done(self) -> None:

@@ -256,7 +256,9 @@ class RunSettings:
     """Everything that decides a run.
 
     Attributes:
-        algorithm: An algorithm that ``fediac list`` shows.
+        algorithm: An algorithm that ``fediac list`` shows, or your own class or
+            function as ``package.module:name``, called with what it takes of
+            ``n_clients`` (in a round) and ``dim`` (entries of an update).
         seed: Seed of everything random.
         tuning: Who chooses FediAC's threshold and bits: ``local`` clients (bits only),
             a ``server`` that sees the first round, or ``none``: they are given.

@@ -126,7 +126,7 @@ def test_names_must_be_there(config: Path) -> None:
         compare(config, "fediak")
     with refuses(
         "unknown algorithm 'sgd'; there are fediac, switchml, omnireduce, libra, "
-        "fedavg, topk",
+        "fedavg, topk, module:name",
         ConfigError,
     ):
         run(config, overrides=["algorithm=sgd"])

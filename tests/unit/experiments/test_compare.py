@@ -221,6 +221,18 @@ def test_an_earlier_comparison_stays_in_the_summary(tmp_path: Path) -> None:
     ]
 
 
+def test_own_algorithms_stay_in_the_summary_too(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    own = "fediac.compressors:SwitchML"  # a class like a user's
+    assert list(compare(folder, [own], stop={"rounds": 1})) == ["SwitchML"]
+    (folder / "SwitchML").rename(folder / "kept")  # somebody's own from now on
+    compare(folder, [own, "topk"], stop={"rounds": 1})
+    compare(folder, ["fedavg"], stop={"rounds": 1})
+    summary = json.loads((folder / "summary.json").read_text())
+    names = [each["algorithm"] for each in summary["algorithms"]]
+    assert names == ["fedavg", "topk", own]
+
+
 def test_a_run_and_a_comparison_keep_apart(tmp_path: Path) -> None:
     settings = make_settings(tmp_path / "data")
     run_experiment(settings, tmp_path / "one", resumes=False)

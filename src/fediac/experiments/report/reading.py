@@ -20,6 +20,7 @@ from fediac.experiments.report.rounds import (
     parse_object,
     parse_round,
 )
+from fediac.experiments.short_names import short_name
 
 MAX_LEVEL = 2
 """Folders down to a run: ``fediac paper`` writes SCENARIO/ENTRANT/seedN."""
@@ -212,6 +213,7 @@ def _catalog_place(algorithm: str) -> int:
 def _with_labels(runs: Sequence[Run]) -> list[Run]:
     """Give every run the shortest kind of name that tells all of them apart."""
     choices = (
+        [short_name(run.algorithm) for run in runs],
         [run.algorithm for run in runs],
         [run.folder.resolve().name for run in runs],
         [run.folder.resolve().parent.name for run in runs],

@@ -1,0 +1,114 @@
+"""A user's own algorithm by name: ``module:name`` in a file of theirs, no edit here.
+
+What has that name is a class or function that makes a compressor. It is called before
+every round, so that a run that is resumed has the same one.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from typing import Any
+
+from fediac.compressors import CATALOG, Compressor
+from fediac.errors import AlgorithmError, ConfigError, hint_name
+from fediac.experiments.short_names import is_own
+from fediac.imports import import_named, say_fault
+
+# A run's folder is called like this, and Windows keeps some names for devices.
+_FOLDER = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)$)[a-z_][a-z0-9_]*", re.I)
+
+
+def require_algorithm(algorithm: str) -> None:
+    """Refuse what is neither in the catalog nor can be imported.
+
+    Raises:
+        ConfigError: In one line; an unknown name gets the nearest.
+    """
+    if is_own(algorithm):
+        _find(algorithm)
+    elif algorithm not in CATALOG:
+        hint = hint_name(algorithm, [*CATALOG, "module:name"])
+        raise ConfigError(f"unknown algorithm {algorithm!r}{hint}")
+
+
+def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
+    """Return the compressor that a user's own class or function makes.
+
+    It gets those of ``n_clients`` and ``dim`` that it takes, by name.
+
+    Args:
+        algorithm: ``module:name``.
+        n_clients: Clients in a round.
+        dim: Entries in an update.
+
+    Raises:
+        ConfigError: It cannot be imported or called so, or returns something else.
+    """
+    make = _find(algorithm)
+    given = _arguments(algorithm, make, {"n_clients": n_clients, "dim": dim})
+    try:
+        made = make(**given)
+    except Exception as error:
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must return a compressor, got {say_fault(error)}"
+        ) from error
+    return _checked(algorithm, made, n_clients)
+
+
+def _find(algorithm: str) -> Callable[..., Any]:
+    name = algorithm.partition(":")[2]
+    if not _FOLDER.fullmatch(name):
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must have a name behind the colon that is good "
+            "for a folder on every system (letters, digits and underscores; not con, "
+            f"nul, ...), got {name!r}"
+        )
+    found: object = import_named("algorithm", algorithm)
+    if not callable(found):
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must be a class or a function, "
+            f"got {type(found).__name__}"
+        )
+    return found
+
+
+def _arguments(
+    algorithm: str, make: Callable[..., Any], offered: Mapping[str, int]
+) -> dict[str, int]:
+    """Return what of ``offered`` the function takes, if it needs nothing else."""
+    try:
+        signature = inspect.signature(make)
+        kinds = {each.kind for each in signature.parameters.values()}
+        takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+        given = {
+            name: number
+            for name, number in offered.items()
+            if takes_any or name in signature.parameters
+        }
+        signature.bind(**given)
+    except (TypeError, ValueError) as error:
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must need no arguments but n_clients and "
+            f"dim, got {error}"
+        ) from error
+    return given
+
+
+def _checked(algorithm: str, made: Any, n_clients: int) -> Compressor:  # noqa: ANN401 - what a user returns
+    """Return what was made, if it can run rounds of so many clients."""
+    is_class = isinstance(made, type)
+    if is_class or not callable(getattr(made, "run_round", None)):
+        what = f"the class {made.__name__}" if is_class else type(made).__name__
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must return a compressor, one with run_round, "
+            f"got {what}"
+        )
+    number = getattr(made, "n_clients", None)
+    if not isinstance(number, Integral) or number != n_clients:
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must return a compressor whose n_clients is "
+            f"{n_clients} (clients in a round), got {number!r}"
+        )
+    compressor: Compressor = made
+    return compressor

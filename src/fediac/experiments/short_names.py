@@ -1,0 +1,33 @@
+"""What tables, pages and folders call an algorithm: its name without its module."""
+
+from collections.abc import Iterable
+
+from fediac.errors import ConfigError
+
+
+def is_own(algorithm: str) -> bool:
+    """Return whether this names a user's own algorithm."""
+    return ":" in algorithm
+
+
+def short_name(algorithm: str) -> str:
+    """Return what tables, pages and folders call an algorithm."""
+    return algorithm.rpartition(":")[2]
+
+
+def by_short_name(algorithms: Iterable[str]) -> dict[str, str]:
+    """Return short name -> algorithm, each algorithm once.
+
+    Raises:
+        ConfigError: Two would have one folder; some systems do not tell case apart.
+    """
+    found: dict[str, str] = {}
+    for algorithm in dict.fromkeys(algorithms):
+        for name, other in found.items():
+            if name.casefold() == short_name(algorithm).casefold():
+                raise ConfigError(
+                    "algorithms must have different names, each for a folder, got "
+                    f"{other!r} and {algorithm!r}"
+                )
+        found[short_name(algorithm)] = algorithm
+    return found

@@ -13,7 +13,7 @@ class ConfigError(FediacError):
 
 
 class AlgorithmError(ConfigError):
-    """A user's own algorithm cannot be made; names in it are theirs, not settings."""
+    """A user's own algorithm cannot be run; names in it are theirs, not settings."""
 
 
 class DatasetError(FediacError):

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fediac.compressors import State
-from fediac.errors import RunError
+from fediac.errors import AlgorithmError, RunError
 from fediac.experiments.files import blamed_on
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
@@ -35,8 +35,19 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint in ``folder`` by this one, all or nothing."""
+    """Replace the checkpoint in ``folder`` by this one, all or nothing.
+
+    Raises:
+        AlgorithmError: Clients keep more than a checkpoint does: a run that goes on
+            would have lost it, without a word.
+    """
     progress = checkpoint.progress
+    for client, state in enumerate(progress.states):
+        if type(state) is not State:
+            raise AlgorithmError(
+                f"client {client}: a round must return a State, whose residual and "
+                f"bits a checkpoint keeps, got {type(state).__name__}"
+            )
     tensors = {"parameters": progress.parameters, "statistics": progress.statistics}
     for client, state in enumerate(progress.states):
         if state.residual is not None:

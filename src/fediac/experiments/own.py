@@ -104,6 +104,13 @@ def _checked(algorithm: str, made: Any, n_clients: int) -> Compressor:  # noqa: 
             f"algorithm {algorithm!r} must return a compressor, one with run_round, "
             f"got {what}"
         )
+    try:
+        inspect.signature(made.run_round).bind("update", "state", "stream", out=None)
+    except TypeError as error:
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must return a compressor whose run_round takes "
+            f"(update, state, stream, *, out), got {error}"
+        ) from error
     number = getattr(made, "n_clients", None)
     if not isinstance(number, Integral) or number != n_clients:
         raise AlgorithmError(

@@ -8,7 +8,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from fediac.compressors import State
-from fediac.errors import RunError
+from fediac.errors import AlgorithmError, RunError
 from fediac.experiments.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -18,7 +18,7 @@ from fediac.experiments.checkpoint import (
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 from fediac.training.flat import flatten_model
-from tests.support import bytes_of
+from tests.support import bytes_of, refuses
 from tests.tiny import normed_model, seeded
 
 
@@ -163,3 +163,19 @@ def test_a_model_is_saved_with_its_own_keys_and_shapes(tmp_path: Path) -> None:
     fresh.load_state_dict(loaded)
     with safe_open(path, framework="pt") as file:
         assert file.metadata() == {"format": "pt"}
+
+
+def test_a_state_that_a_checkpoint_would_lose_a_part_of_is_refused(
+    tmp_path: Path,
+) -> None:
+    class Momentum(State):
+        pass
+
+    progress = make_progress(states=(State(), Momentum()))
+    text = (
+        "client 1: a round must return a State, whose residual and bits a checkpoint "
+        "keeps, got Momentum"
+    )
+    with refuses(text, AlgorithmError):
+        save_checkpoint(tmp_path, Checkpoint(progress))
+    assert not list(tmp_path.iterdir())

@@ -50,6 +50,13 @@ def ignores_clients() -> FedAvg:
     return FedAvg(20)
 
 
+class NoRound:
+    n_clients = 3
+
+    def run_round(self, update: object) -> object:
+        return update
+
+
 def own(name: str) -> str:
     return f"{__name__}:{name}"
 
@@ -95,6 +102,11 @@ def test_it_gets_what_it_takes_of_clients_and_entries(
             "ignores_clients",
             "must return a compressor whose n_clients is 3 (clients in a round), "
             "got 20",
+        ),
+        (
+            "NoRound",
+            "must return a compressor whose run_round takes (update, state, stream, "
+            "*, out), got too many positional arguments",
         ),
         ("a_number", "must be a class or a function, got int"),
         (

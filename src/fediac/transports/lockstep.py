@@ -1,9 +1,9 @@
 """All clients side by side: each exchange waits until every client has asked it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from fediac import native
 from fediac.compressors.protocol import Outcome, Round
@@ -96,12 +96,44 @@ def _advance(
 
     Clients already run side by side, so a client's own kernels take one thread.
     """
+    if not isinstance(client, Generator):
+        raise LocalProtocolError(
+            f"run_round must be a generator, with yield, got {_name_kind(client)}"
+        )
     with native.single_thread():
         try:
-            return next(client) if answers is None else client.send(answers)
+            asked = next(client) if answers is None else client.send(answers)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
-            return outcome
+            return _require_outcome(stop.value)
+    return _require_exchanges(asked)
+
+
+def _require_outcome(returned: object) -> Outcome:
+    if not isinstance(returned, Outcome):
+        raise LocalProtocolError(
+            f"run_round must return an Outcome, got {_name_kind(returned)}"
+        )
+    return returned
+
+
+def _require_exchanges(yielded: Any) -> tuple[Exchange, ...]:  # noqa: ANN401 - anything
+    """Return what a round yielded, if a transport can carry it."""
+    is_tuple = isinstance(yielded, tuple) and len(yielded) > 0
+    if not is_tuple or not all(isinstance(each, Exchange) for each in yielded):
+        raise LocalProtocolError(
+            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
+            f"got {_name_kind(yielded)}"
+        )
+    exchanges: tuple[Exchange, ...] = yielded
+    return exchanges
+
+
+def _name_kind(given: object) -> str:
+    """Return the type of something, and of what a tuple holds."""
+    name = type(given).__name__
+    if not isinstance(given, tuple):
+        return name
+    return f"{name} of {', '.join(type(each).__name__ for each in given) or 'nothing'}"
 
 
 def _check_lockstep(

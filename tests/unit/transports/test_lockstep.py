@@ -121,3 +121,33 @@ def test_error_of_a_client_comes_through() -> None:
     with refuses("client fell over", RuntimeError), ThreadPoolExecutor(2) as pool:
         clients = {0: client((Max(1.0),)), 1: spoiled()}
         run_lockstep(clients, Recorder(), round_number=1, pool=pool)
+
+
+def yields(something: Any) -> Any:
+    yield something
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        (3, "run_round must be a generator, with yield, got int"),
+        (
+            yields(Max(1.0)),
+            "run_round must yield exchanges, as in yield from ask(Max(1.0)), got Max",
+        ),
+        (
+            yields(()),
+            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
+            "got tuple of nothing",
+        ),
+        (
+            yields((Max(1.0), 7)),
+            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
+            "got tuple of Max, int",
+        ),
+        (yields((Max(1.0),)), "run_round must return an Outcome, got NoneType"),
+    ],
+)
+def test_a_round_that_is_none_is_refused_by_name(client: Any, text: str) -> None:
+    with refuses(text, LocalProtocolError):
+        run_lockstep({0: client}, Recorder(), round_number=1)

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import fediac
+from fediac.experiments.own import make_own
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -34,6 +36,14 @@ def test_own_compressor_keeps_states_in_rounds_that_send_nothing() -> None:
     assert not again.mean.any()
     for state in again.states:
         assert np.array_equal(np.asarray(state.residual), zeros[0])
+
+
+def test_commands_take_own_compressor_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES.parent)
+    made = make_own("examples.own_compressor:RandomK", n_clients=2, dim=64)
+    assert made.n_clients == 2
 
 
 def test_own_model_learns_in_ten_rounds() -> None:

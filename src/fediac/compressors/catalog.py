@@ -1,4 +1,4 @@
-"""Name -> compressor: a plain table. A new algorithm is one file and one line here."""
+"""Name -> compressor: a plain table of the algorithms inside the package."""
 
 from dataclasses import dataclass
 from typing import Any

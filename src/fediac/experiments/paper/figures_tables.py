@@ -1,18 +1,42 @@
-"""The numbers of the paper's figures as Markdown tables."""
+"""The numbers of the paper's figures as tables, for pages and terminals."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from fediac.experiments.output import FittedTable
 from fediac.experiments.paper.figures_numbers import Numbers, Row
 from fediac.experiments.paper.theory_stored import Compared, Measurement
 
 
-def tabulate_accuracy(numbers: Numbers) -> str:
+@dataclass(frozen=True, slots=True)
+class NumberTable:
+    """Cells as they are read; the first ``n_words`` columns are words."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_words: int
+
+    def as_markdown(self) -> str:
+        """Return it for a page."""
+        rules = [
+            "---" if place < self.n_words else "---:"
+            for place in range(len(self.headings))
+        ]
+        lines = [self.headings, rules, *self.rows]
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+    def as_fitted(self) -> FittedTable:
+        """Return it for a terminal."""
+        return FittedTable(self.headings, self.rows)
+
+
+def tabulate_accuracy(numbers: Numbers) -> NumberTable:
     """Return the last round of every line of the accuracy figure.
 
     Runs that had stopped by then are marked: they would have gone on to learn.
     """
     numbers_of_a_run = ("seeds", "rounds", "s", "accuracy, %", "")
-    return _table(
+    return NumberTable(
         ("scenario", "switch", "entrant", *numbers_of_a_run),
         [
             (
@@ -31,9 +55,9 @@ def tabulate_accuracy(numbers: Numbers) -> str:
     )
 
 
-def tabulate_noniid(numbers: Numbers) -> str:
+def tabulate_noniid(numbers: Numbers) -> NumberTable:
     """Return the final accuracies against beta."""
-    return _table(
+    return NumberTable(
         ("scenario", "switch", "algorithm", "beta", *_FINAL),
         [
             (
@@ -49,9 +73,9 @@ def tabulate_noniid(numbers: Numbers) -> str:
     )
 
 
-def tabulate_scale(numbers: Numbers) -> str:
+def tabulate_scale(numbers: Numbers) -> NumberTable:
     """Return the final accuracies against clients and thresholds."""
-    return _table(
+    return NumberTable(
         ("scenario", "clients", "threshold", *_FINAL),
         [
             (
@@ -66,7 +90,7 @@ def tabulate_scale(numbers: Numbers) -> str:
     )
 
 
-def tabulate_theory(measurement: Measurement) -> str:
+def tabulate_theory(measurement: Measurement) -> NumberTable:
     """Return what was promised and measured of every round's sums."""
     rows = []
     for check in measurement.rounds:
@@ -74,7 +98,7 @@ def tabulate_theory(measurement: Measurement) -> str:
         rows.append((number, "entries agreed on", *_compared(check.chosen, ",.0f")))
         rows.append((number, "gamma", *_compared(check.gamma, ".3f")))
     ways = ("the paper's formula", "ranked alike", "own ranks", "measured")
-    return _table(("round", "number", *ways), rows, n_words=2)
+    return NumberTable(("round", "number", *ways), rows, n_words=2)
 
 
 def _compared(values: Compared, form: str) -> tuple[str, ...]:
@@ -102,12 +126,3 @@ def _spread(row: Row) -> str:
     if row["lowest"] == row["highest"]:
         return mean
     return f"{mean} ({100.0 * row['lowest']:.2f} to {100.0 * row['highest']:.2f})"
-
-
-def _table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, n_words: int
-) -> str:
-    """Return a Markdown table whose first ``n_words`` columns are words."""
-    rules = ["---" if place < n_words else "---:" for place in range(len(headings))]
-    lines = [headings, rules, *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

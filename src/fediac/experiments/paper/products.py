@@ -169,7 +169,7 @@ def _make_figure(
 ) -> Made:
     from fediac.experiments.paper import figures, figures_panels, figures_tables
 
-    ways: dict[Product, tuple[Callable[..., Any], Callable[..., str]]] = {
+    ways: dict[Product, tuple[Callable[..., Any], Callable[..., Any]]] = {
         Product.FIG_ACCURACY: (
             figures.draw_accuracy,
             figures_tables.tabulate_accuracy,
@@ -193,7 +193,7 @@ def _make_figure(
         note = figures_panels.describe_finals(numbers, until_s=until_s)
     page = picture.with_suffix(".md")
     head = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n{note}\n\n"
-    write_whole(page, head + tabulate(numbers))
+    write_whole(page, head + tabulate(numbers).as_markdown())
     rows = [row for row in numbers if row["scenario"] in asked]
     files = (picture, picture.with_suffix(".json"), page)
     lost = sorted(before - _list_shown(picture.with_suffix(".json")))
@@ -201,7 +201,7 @@ def _make_figure(
         f"{product} no longer shows {each}, which was not asked for" for each in lost
     ]
     notes += _say_lacking(product, scope, own)
-    return Made((tabulate(rows),), rows, files, tuple(notes))
+    return Made((tabulate(rows).as_fitted(), ""), rows, files, tuple(notes))
 
 
 _MAX_NAMED = 4

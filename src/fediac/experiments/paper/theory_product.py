@@ -4,6 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import RenderableType
+
 from fediac.errors import RunError
 from fediac.experiments.files import write_whole
 from fediac.experiments.paper.entrants import MAIN
@@ -60,7 +62,7 @@ def make_theory(scope: Scope, results: Path) -> Made:
         RunError: Nothing is measured, or with other settings, or a file is damaged.
         ConfigError: A picture cannot be drawn here.
     """
-    shown: list[str] = []
+    shown: list[RenderableType] = []
     numbers: list[dict[str, Any]] = []
     files: list[Path] = []
     for scenario in scope.scenarios(Product.FIG_THEORY):
@@ -74,9 +76,10 @@ def make_theory(scope: Scope, results: Path) -> Made:
             table = tabulate_theory(measurement)
             title = f"{scenario.paper.title}, seed {seed}"
             page = picture.with_suffix(".md")
-            write_whole(page, f"# {Product.FIG_THEORY}: {title}\n\n{table}")
+            text = table.as_markdown()
+            write_whole(page, f"# {Product.FIG_THEORY}: {title}\n\n{text}")
             files += [picture, page]
-            shown.append(f"{title}\n\n{table}")
+            shown += [title, table.as_fitted(), ""]
             numbers.append(
                 {"scenario": scenario.name, "seed": seed, **asdict(measurement)}
             )

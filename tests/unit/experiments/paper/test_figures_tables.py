@@ -20,7 +20,7 @@ from tests.unit.experiments.paper.made_up import make_run
 def test_accuracy_has_the_last_round_of_every_line() -> None:
     runs = [make_run([0.3, 0.4], seed=1), make_run([0.3, 0.5], seed=2)]
     runs.append(make_run([0.3], entrant="libra", round_s=40.0))
-    assert tabulate_accuracy(accuracy_numbers(runs, until_s=21.0)) == (
+    assert tabulate_accuracy(accuracy_numbers(runs, until_s=21.0)).as_markdown() == (
         "| scenario | switch | entrant | seeds | rounds | s | accuracy, % |  |\n"
         "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
         "| cifar10-iid | fast | libra | 1 | 0 |  | none in time |  |\n"
@@ -38,7 +38,7 @@ def test_noniid_has_a_line_for_every_point() -> None:
         make_run([0.3, 0.4, 0.5], seed=2, round_s=8.0, data=data),
         make_run([0.3], entrant="libra", round_s=90.0, data=data),
     ]
-    assert tabulate_noniid(noniid_numbers(runs)) == (
+    assert tabulate_noniid(noniid_numbers(runs)).as_markdown() == (
         "| scenario | switch | algorithm | beta | seeds | s | rounds | accuracy, % |\n"
         "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
         "| cifar10-iid | fast | fediac | 0.3 | 2 | 20 | 2 | 40.00 |\n"
@@ -50,7 +50,7 @@ def test_noniid_has_a_line_for_every_point() -> None:
 
 def test_scale_has_the_threshold_as_a_count_and_a_share() -> None:
     run = make_run([0.3], clients={"number": 30}, fediac={"threshold": "15%"})
-    assert tabulate_scale(scale_numbers([run])) == (
+    assert tabulate_scale(scale_numbers([run])).as_markdown() == (
         "| scenario | clients | threshold | seeds | s | rounds | accuracy, % |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| cifar10-iid | 30 | 5 (15 %) | 1 | 11 | 1 | 30.00 |\n"
@@ -74,7 +74,7 @@ def test_theory_has_what_was_promised_beside_what_was_measured() -> None:
     found = Measurement(
         RunSettings(), 10_000, 500, 2, (check, replace(check, round_number=6))
     )
-    assert tabulate_theory(found) == (
+    assert tabulate_theory(found).as_markdown() == (
         "| round | number | the paper's formula | ranked alike | own ranks | measured "
         "|\n"
         "| --- | --- | ---: | ---: | ---: | ---: |\n"

@@ -28,6 +28,10 @@ class UpdateError(FediacError, ValueError):
     """An update cannot be aggregated: not finite, wrong length or wrong dtype."""
 
 
+class NotFiniteError(UpdateError):
+    """An update has entries that are NaN, infinite or beyond float32."""
+
+
 class LocalProtocolError(FediacError):
     """Our own caller asked for what the protocol does not allow."""
 

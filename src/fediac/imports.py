@@ -24,12 +24,12 @@ def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has th
         sys.path.append(str(Path.cwd()))  # a command looks beside itself only
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = say_fault(error)
         raise ConfigError(f"{what} {name!r} cannot be imported: {why}") from error
 
 
-def say_fault(error: Exception) -> str:
+def say_fault(error: BaseException) -> str:
     """Return what a user's code raised, and on which line of it, as one line.
 
     Args:

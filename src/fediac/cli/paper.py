@@ -52,7 +52,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             metavar="S",
             help="Simulated seconds of a figure's runs.  [default: the paper's 500; "
-            "quick: 3]",
+            "quick: 1]",
         ),
     ] = None,
     out: Annotated[

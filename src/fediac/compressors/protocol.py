@@ -19,7 +19,7 @@ from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.core.whole import as_whole
-from fediac.errors import UpdateError, say_count
+from fediac.errors import NotFiniteError, say_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,10 @@ def left_energy(corrected: Corrected, *, chosen: float, left: float = 0.0) -> fl
     return max(corrected.energy - chosen, 0.0) + left
 
 
-def nonfinite_error(stream: Stream, n_nonfinite: int) -> UpdateError:
+def nonfinite_error(stream: Stream, n_nonfinite: int) -> NotFiniteError:
     """Return the error for an update that must not reach the switch."""
     what = say_count(n_nonfinite, "entry that is", "entries that are")
-    return UpdateError(
+    return NotFiniteError(
         f"client {stream.client}, round {stream.round_number}: "
         f"update has {what} NaN, infinite or beyond float32"
     )

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fediac.compressors import CATALOG
-from fediac.errors import ConfigError, UpdateError
+from fediac.errors import AlgorithmError, ConfigError, FediacError, UpdateError
 from fediac.experiments.building import Choices, build_experiment, make_chooser
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
@@ -57,7 +57,8 @@ def compare_algorithms(
 ) -> Comparison:
     """Run every algorithm into its own folder; return and write their summaries.
 
-    One whose model diverges does not keep the others from running.
+    One whose model diverges, or the user's own that fails, does not keep the others
+    from running.
 
     Args:
         settings: Equal for all but the algorithm.
@@ -71,7 +72,8 @@ def compare_algorithms(
             setting does not fit, or earlier runs in the folder had others; nothing has
             been run then.
         RunError: The summary of an earlier run is damaged; nothing has been run then.
-        UpdateError: No algorithm's model stayed finite.
+        UpdateError, AlgorithmError: No algorithm got to its end: models did not stay
+            finite, or the user's own failed.
     """
     if not algorithms:
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
@@ -88,7 +90,7 @@ def compare_algorithms(
     _check_comparable(settings, [folder / name for name in before if name not in runs])
     _check_algorithms(runs)
     summaries: dict[str, Record] = {}
-    errors: dict[str, UpdateError] = {}
+    errors: dict[str, FediacError] = {}
     for name, each in runs.items():
         (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
         try:
@@ -96,7 +98,7 @@ def compare_algorithms(
                 summaries[name] = run_experiment(
                     each, folder / name, resumes=resumes, watcher=watcher
                 )
-        except UpdateError as error:
+        except (UpdateError, AlgorithmError) as error:
             errors[name] = error
         finally:
             _write_ended(folder, before | summaries)

@@ -6,12 +6,15 @@ every round, so that a run that is resumed has the same one.
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from numbers import Integral
 from typing import Any
 
-from fediac.compressors import CATALOG, Compressor
-from fediac.errors import AlgorithmError, ConfigError, hint_name
+from fediac.compressors import CATALOG, Compressor, State
+from fediac.compressors.protocol import Round
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+from fediac.errors import AlgorithmError, ConfigError, FediacError, hint_name
 from fediac.experiments.short_names import is_own
 from fediac.imports import import_named, say_fault
 
@@ -49,11 +52,44 @@ def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
     given = _arguments(algorithm, make, {"n_clients": n_clients, "dim": dim})
     try:
         made = make(**given)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AlgorithmError(
             f"algorithm {algorithm!r} must return a compressor, got {say_fault(error)}"
         ) from error
-    return _checked(algorithm, made, n_clients)
+    compressor = _checked(algorithm, made, n_clients)
+    is_ours = type(made) in {entry.compressor for entry in CATALOG.values()}
+    return compressor if is_ours else _Named(compressor, algorithm)
+
+
+class _Named:
+    """A user's compressor whose errors say whose they are, and on which line."""
+
+    def __init__(self, compressor: Compressor, algorithm: str) -> None:
+        self._compressor = compressor
+        self._algorithm = algorithm
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the compressor's own
+        return getattr(self._compressor, name)
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Run the user's round.
+
+        Raises:
+            AlgorithmError: It raised something that is no error of this package.
+        """
+        try:
+            made = self._compressor.run_round(update, state, stream, out=out)
+            if not isinstance(made, Generator):
+                return made  # whoever runs rounds says what is wrong
+            return (yield from made)
+        except FediacError:
+            raise
+        except Exception as error:
+            raise AlgorithmError(
+                f"algorithm {self._algorithm!r} failed: {say_fault(error)}"
+            ) from error
 
 
 def _find(algorithm: str) -> Callable[..., Any]:

@@ -40,6 +40,7 @@ from fediac.experiments.schedule import CheckpointSchedule
 from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings
 from fediac.experiments.shares import parse_share
+from fediac.experiments.short_names import is_own
 from fediac.experiments.tensorboard import open_log
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
@@ -193,6 +194,8 @@ def _networks(experiment: Experiment) -> dict[str, Network]:
     settings, network = experiment.settings, experiment.settings.network
     n = experiment.federation.n_participants
     given = experiment.choices.numbers.get("threshold", settings.fediac.threshold)
+    if is_own(settings.algorithm):
+        given = getattr(experiment.federation.compressor(1), "threshold", 1)
     threshold = parse_share(given, of=n, name="fediac.threshold")
     is_bounded = network.memory == "bounded"
     return {

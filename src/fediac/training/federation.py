@@ -15,7 +15,7 @@ from torch import Tensor
 from fediac.compressors import Compressor, FedAvg, State, SwitchML
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
-from fediac.errors import UpdateError
+from fediac.errors import NotFiniteError
 from fediac.switch import Switch
 from fediac.training.flat import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult
@@ -126,7 +126,7 @@ class Federation:
             client_done: Called when a client has finished its training.
 
         Raises:
-            UpdateError: Training diverged: a client's update is not finite.
+            NotFiniteError: Training diverged: a client's update is not finite.
         """
         start = time.perf_counter()
         trained = self._train(progress, client_done)
@@ -237,15 +237,11 @@ class Federation:
 
 @contextmanager
 def _blamed_on_training() -> Iterator[None]:
-    """Say what to do about updates that cannot be aggregated.
-
-    An engine's are float32 and fit each other: only entries that are not finite are
-    left to be refused.
-    """
+    """Say what to do about updates that are not finite."""
     try:
         yield
-    except UpdateError as error:
-        raise UpdateError(
+    except NotFiniteError as error:
+        raise NotFiniteError(
             f"{error}; training diverged, a lower learning rate (lr) may help"
         ) from error
 

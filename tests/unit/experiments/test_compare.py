@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fediac.errors import ConfigError, RunError, UpdateError
+from fediac.errors import (
+    AlgorithmError,
+    ConfigError,
+    FediacError,
+    RunError,
+    UpdateError,
+)
 from fediac.experiments.compare import compare_algorithms, make_table
 from fediac.experiments.run import Unwatched, run_experiment
 from fediac.experiments.settings import RunSettings
@@ -267,12 +273,13 @@ def test_a_comparison_that_goes_on_tells_only_of_runs_that_have_ended(
     assert [each["rounds"] for each in ended] == [3, 3]
 
 
-def test_one_that_diverges_does_not_keep_the_others_from_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", [UpdateError, AlgorithmError])
+def test_one_that_fails_does_not_keep_the_others_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[FediacError]
 ) -> None:
     def fail(settings: RunSettings, *arguments: Any, **others: Any) -> Any:
         if settings.algorithm == "fediac":
-            raise UpdateError("client 0, round 1: update has 1 entry that is infinite")
+            raise kind("client 0, round 1: update has 1 entry that is infinite")
         return run_experiment(settings, *arguments, **others)
 
     monkeypatch.setattr("fediac.experiments.compare.run_experiment", fail)
@@ -284,5 +291,5 @@ def test_one_that_diverges_does_not_keep_the_others_from_running(
     assert found.failures == {"fediac": why}
     (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]
     assert ended["algorithm"] == "fedavg"
-    with refuses(why, UpdateError):
+    with refuses(why, kind):
         compare_algorithms(settings, ["fediac"], tmp_path / "one", resumes=False)

@@ -1,17 +1,23 @@
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fediac.compressors import FedAvg, SwitchML, TopK
-from fediac.errors import ConfigError
+from fediac.compressors import FedAvg, State, SwitchML, TopK
+from fediac.compressors.protocol import Round, ask
+from fediac.core.exchange import Max, Peak
+from fediac.core.rng import Stream
+from fediac.errors import AlgorithmError, ConfigError
 from fediac.experiments.building import Choices, make_chooser
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.own import make_own, require_algorithm
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses
+from tests.unit.compressors.rounds import EVERYONE
 
 plain = FedAvg
 halved = partial(SwitchML, bits=9)
@@ -55,6 +61,28 @@ class NoRound:
 
     def run_round(self, update: object) -> object:
         return update
+
+
+def exits() -> None:
+    raise SystemExit(3)
+
+
+class Stumbles:
+    """One whose round fails, in words that settings have too."""
+
+    n_clients = 3
+    threshold = 2
+
+    def run_round(
+        self,
+        update: Any,  # noqa: ARG002 - the compressor's signature
+        state: Any,  # noqa: ARG002
+        stream: Any,  # noqa: ARG002
+        *,
+        out: Any = None,  # noqa: ARG002
+    ) -> Round:
+        yield from ask(Max(1.0))
+        raise ValueError("lr is not what I thought")
 
 
 def own(name: str) -> str:
@@ -148,3 +176,25 @@ def test_a_module_that_is_not_there_is_refused() -> None:
     text = "algorithm 'nowhere:make' cannot be imported: No module named 'nowhere'"
     with refuses(text, ConfigError):
         require_algorithm("nowhere:make")
+
+
+def test_what_a_round_raises_says_whose_and_where() -> None:
+    compressor = make(own("Stumbles"))
+    assert compressor.threshold == 2
+    client = compressor.run_round(np.ones(3), State(), Stream(1, 1, 0))
+    next(client)
+    with (
+        named({"lr": "train.lr"}),
+        pytest.raises(AlgorithmError) as caught,
+    ):
+        client.send((Peak(1.0, EVERYONE),))
+    assert re.fullmatch(
+        r"algorithm '.*:Stumbles' failed: ValueError: lr is not what I thought "
+        r"\(test_own.py, line \d+\)",
+        str(caught.value),
+    )
+
+
+def test_one_that_exits_does_not_end_the_command() -> None:
+    with pytest.raises(AlgorithmError, match="got SystemExit: 3"):
+        make(own("exits"))

@@ -12,7 +12,6 @@ from safetensors.torch import load_file
 from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, FediacError, RunError, UpdateError
 from fediac.experiments.checkpoint import load_checkpoint
-from fediac.experiments.networks import make_network
 from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.report.reading import read_run
 from fediac.experiments.run import run_experiment
@@ -322,25 +321,6 @@ def test_server_tuning_shows_in_the_first_line(tmp_path: Path) -> None:
     assert second["bits"] == first["tuned"]["bits"]
     assert "tuned" not in second
     assert set(second["traffic"]["payload"]["up"]) == {"votes", "levels"}
-
-
-def test_rounds_are_timed_with_the_threshold_that_the_server_chose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thresholds = []
-
-    def spy(*arguments: Any, threshold: int, **others: Any) -> Any:
-        thresholds.append(threshold)
-        return make_network(*arguments, threshold=threshold, **others)
-
-    monkeypatch.setattr("fediac.experiments.run.make_network", spy)
-    given: dict[str, Any] = {"fediac": {"threshold": 3}, "tuning": "server"}
-    run(tmp_path / "run", stop={"rounds": 1}, **given)
-    tuned = read_lines(tmp_path / "run")[0]["tuned"]["threshold"]
-    assert tuned != 3
-    assert thresholds == [3, tuned]
-    run(tmp_path / "run", resumes=True, stop={"rounds": 2}, **given)
-    assert thresholds == [3, tuned, 3, tuned]
 
 
 def test_a_server_tries_the_votes_that_clients_will_cast(

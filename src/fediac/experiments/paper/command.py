@@ -241,7 +241,9 @@ def _show(
     files = [path for each in made.values() for path in each.files] + list(pages)
     if request.as_json:
         document: dict[str, Any] = {p.value: each.numbers for p, each in made.items()}
-        document |= {"files": [str(path) for path in files], **asdict(problems)}
+        notes = [note for each in made.values() for note in each.notes]
+        document |= {"files": [str(path) for path in files], "notes": notes}
+        document |= asdict(problems)
         write_json(document)
         return
     console = open_console()

@@ -101,6 +101,9 @@ def _make_table(
     blocks = tables.make_blocks(rows, tried)
     names = {scenario.name for scenario in scope.scenarios(product)}
     asked = [row for row in rows if row.scenario in names]
+    notes = _say_untargeted(runs, names)
+    if notes and not asked:
+        raise RunError(f"{results}: {'; '.join(notes)}")
     _check_some(asked, product, runs, results)
     if product is Product.FIG_TRAFFIC:
         files = _draw_table(blocks, rows, results / f"{product}.svg")
@@ -113,20 +116,19 @@ def _make_table(
     shown = tuple(
         tables.render_block(each) for each in blocks if each.scenario.name in names
     )
-    return Made(shown, tables.as_documents(asked), files, _say_untargeted(runs, names))
+    notes += _say_lacking(product, scope, runs)
+    return Made(shown, tables.as_documents(asked), files, tuple(notes))
 
 
-def _say_untargeted(
-    runs: Sequence[StoredRun], names: Collection[str]
-) -> tuple[str, ...]:
+def _say_untargeted(runs: Sequence[StoredRun], names: Collection[str]) -> list[str]:
     """Return which seeds a table leaves out because nobody knows their target."""
     places = dict.fromkeys((run.scenario, run.seed) for run in runs)
-    return tuple(
+    return [
         f"left out: {name} seed {seed}, whose target is not known before {FEDAVG.name} "
         f"has had {find_scenario(name).paper.fedavg_rounds} rounds"
         for name, seed in places
         if name in names and find_target(find_scenario(name), seed, runs) is None
-    )
+    ]
 
 
 def _draw_table(
@@ -208,14 +210,17 @@ _MAX_NAMED = 4
 
 
 def _say_lacking(product: Product, scope: Scope, own: Sequence[StoredRun]) -> list[str]:
-    """Return who is asked for and not stored: a figure does not show what it lacks."""
-    stored = {(run.scenario, run.entrant) for run in own}
+    """Return who is asked for and not stored: nothing shows what it lacks."""
+    stored = {(run.scenario, run.entrant, run.seed) for run in own}
+    begun = {run.scenario for run in own}
     lacking = [
-        f"{scenario.name} {entrant.name}"
+        f"{scenario.name} {entrant.name} seed {seed}"
         for scenario in scope.scenarios(product)
+        if scenario.name in begun or scope.only
         for entrant in list_entrants(product, scenario, scope.extent)
         if not scope.entrants or entrant.is_called(scope.entrants)
-        if (scenario.name, entrant.name) not in stored
+        for seed in scope.seeds
+        if (scenario.name, entrant.name, seed) not in stored
     ]
     if not lacking:
         return []

@@ -30,19 +30,33 @@ def differing(runs: Sequence[Run]) -> list[str]:
     return [
         name
         for name in names
-        if not name.startswith((*EXPECTED, *own)) and not is_shared(name, flat)
+        if not name.startswith((*EXPECTED, *own))
+        if not is_shared(name, _that_know(name, flat))
     ]
 
 
+def _that_know(
+    name: str, flat: Sequence[Mapping[str, str]]
+) -> Sequence[Mapping[str, str]]:
+    """Return those whose value of a setting is known.
+
+    How the data were split is in a run's summary, which is written at its end.
+    """
+    if not name.startswith("partition."):
+        return flat
+    return [each for each in flat if name in each]
+
+
 def are_repeats(runs: Sequence[Run]) -> bool:
-    """Return whether these are several runs that differ in nothing but their seed.
+    """Return whether these are several runs that differ in their seed and nothing else.
 
     A setting that a run does not have is newer than the run: it had the default.
     """
     defaults = dict(_flatten(asdict(RunSettings())))
     flat = [{**defaults, **flat_settings(run)} for run in runs]
     names = dict.fromkeys(name for each in flat for name in each)
-    return len(runs) > 1 and all(
+    seeds = {each["seed"] for each in flat}
+    return len(seeds) == len(runs) > 1 and all(
         is_shared(name, flat)
         for name in names
         if name == "algorithm" or not name.startswith((*EXPECTED, *DRAWN))

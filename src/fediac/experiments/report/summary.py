@@ -23,6 +23,7 @@ from fediac.experiments.report.wording import (
     span,
     whole,
 )
+from fediac.experiments.short_names import short_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def title(runs: Sequence[Run]) -> str:
         topic = ", ".join(each for each in (*names, *models) if each)
     about = runs[0].label if len(runs) == 1 else f"{len(runs)} runs compared"
     if are_repeats(runs):
-        about = f"{runs[0].algorithm}, {count(len(runs), 'run')}"
+        about = f"{short_name(runs[0].algorithm)}, {count(len(runs), 'run')}"
     return f"{about}: {topic}" if topic else about
 
 
@@ -114,7 +115,7 @@ def _winner(standings: Sequence[Standing], target: Target) -> str:
 
 def _repeated(alike: Sequence[Standing], target: Target, *, is_only: bool) -> list[str]:
     """Say what runs needed that are no rivals, as they differ only in their seed."""
-    algorithm = alike[0].run.algorithm
+    algorithm = short_name(alike[0].run.algorithm)
     rounds = [each.reached for each in alike if each.reached is not None]
     payload, wire = (
         span((each.mib[view] for each in rounds), mib) for view in ("payload", "wire")
@@ -152,8 +153,9 @@ def _rounds(number: float) -> str:
 
 def _name(run: Run) -> str:
     """Return a run's label, after its algorithm where the label does not say it."""
-    is_named = run.algorithm.lower() in run.label.lower()
-    return run.label if is_named else f"{run.algorithm} {run.label}"
+    name = short_name(run.algorithm)
+    is_named = name.lower() in run.label.lower()
+    return run.label if is_named else f"{name} {run.label}"
 
 
 def _fastest(reached: Sequence[Standing]) -> list[str]:
@@ -248,7 +250,7 @@ def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
     compared = alike if second is None else alike[:1]
     rounds = [each.reached for each in compared if each.reached is not None]
     first = standings[0].run
-    name = _name(first) if len(rounds) == 1 else first.algorithm
+    name = _name(first) if len(rounds) == 1 else short_name(first.algorithm)
     goal = percent(target.accuracy)
     payload = span((each.mib["payload"] for each in rounds), mib)
     shown = [Headline(payload, f"payload, {name} to {goal}")]

@@ -1,6 +1,7 @@
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,17 +83,17 @@ def test_scenarios_without_data_are_left_out_unless_they_are_named(
     scope = Scope(entrants=("fediac",))
     paper_command(ask("table1", out=tmp_path, data=data, scope=scope))
     assert planned == ["unipen62 fedavg seed 1", "unipen62 fediac seed 1"]
-    notes = capsys.readouterr().err.splitlines()
+    *notes, lack = capsys.readouterr().err.splitlines()
+    assert lack == "table1 lacks cifar10-iid fediac seed 1: not stored"
     assert len(notes) == 5
     assert notes[2] == (
         f"left out: femnist: needs {data / 'femnist' / 'train'}; give the folder that "
         "has it with --data"
     )
     paper_command(ask("table1", out=tmp_path, data=data, scope=scope, as_json=True))
-    told = [
-        f"left out: {each}" for each in json.loads(capsys.readouterr().out)["left_out"]
-    ]
-    assert told == notes
+    document = json.loads(capsys.readouterr().out)
+    assert [f"left out: {each}" for each in document["left_out"]] == notes
+    assert document["notes"] == [lack]
     named = ask("table1", out=tmp_path, data=data, scope=Scope(only=("femnist",)))
     with pytest.raises(DatasetError):
         paper_command(named)
@@ -262,14 +263,18 @@ def test_a_seed_without_a_target_is_said_to_be_left_out(
     for seed in (1, 2):
         store(tmp_path, "digits-iid", "fediac", seed)
     store(tmp_path, "digits-iid", "fedavg", 2, n_rounds=20)
-    scope = Scope(only=("digits-iid",))
-    paper_command(ask("table1", out=tmp_path, scope=scope, may_run=False))
+    scope = Scope(only=("digits-iid",), seeds=(2,), entrants=("fediac",))
+    request = ask("table1", out=tmp_path, scope=scope, may_run=False)
+    paper_command(request)
     told = capsys.readouterr()
     assert told.err.splitlines() == [
         "left out: digits-iid seed 1, whose target is not known before fedavg has had "
         "20 rounds"
     ]
     assert "fediac" in told.out
+    shutil.rmtree(tmp_path / "runs" / "digits-iid" / "fedavg")
+    with pytest.raises(RunError, match="left out: digits-iid seed 1, whose target"):
+        paper_command(request)
 
 
 def test_a_figure_has_the_seeds_that_are_asked_for(
@@ -293,12 +298,13 @@ def test_a_figure_says_what_it_lacks(
     scope = Scope(("cifar10-iid",), entrants=("fediac", "libra"))
     request = ask("fig-accuracy", out=tmp_path, scope=scope, may_run=False)
     paper_command(request)
-    told = "fig-accuracy lacks cifar10-iid libra: not stored\n"
+    told = "fig-accuracy lacks cifar10-iid libra seed 1: not stored\n"
     assert capsys.readouterr().err == told
     paper_command(replace(request, scope=replace(scope, entrants=())))
     assert capsys.readouterr().err == (
-        "fig-accuracy lacks cifar10-iid fediac-bound, cifar10-iid switchml, "
-        "cifar10-iid libra, cifar10-iid omnireduce and 1 more: not stored\n"
+        "fig-accuracy lacks cifar10-iid fediac-bound seed 1, cifar10-iid switchml seed "
+        "1, cifar10-iid libra seed 1, cifar10-iid omnireduce seed 1 and 1 more: not "
+        "stored\n"
     )
 
 

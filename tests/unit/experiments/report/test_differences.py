@@ -26,6 +26,20 @@ def test_another_seed_makes_a_comparison_doubtful(tmp_path: Path) -> None:
     assert not are_repeats(runs)
 
 
+def test_the_same_run_once_more_is_no_repeat_by_another_seed(tmp_path: Path) -> None:
+    for name in "ab":
+        write_run(tmp_path / name, "fediac", n_rounds=1)
+    runs, _ = read_runs([tmp_path])
+    assert not are_repeats(runs)
+
+
+def test_a_run_without_a_summary_has_no_other_partition(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fediac", n_rounds=1)
+    write_run(tmp_path / "b", "libra", n_rounds=1, has_summary=False)
+    runs, _ = read_runs([tmp_path])
+    assert differing(runs) == []
+
+
 def test_one_run_repeats_nothing(tmp_path: Path) -> None:
     runs, _ = read_runs([write_run(tmp_path / "a", "fediac", n_rounds=1)])
     assert not are_repeats(runs)

@@ -171,5 +171,7 @@ def test_cautions_name_settings_that_should_not_differ(tmp_path: Path) -> None:
     notes = cautions(runs, ["topk: no round is finished; left out."])
     assert notes[0] == "topk: no round is finished; left out."
     assert notes[1].startswith("libra: no summary.json: ")
-    assert notes[2].startswith("The runs differ in more than the algorithm (seed, ")
+    assert notes[2] == (
+        "The runs differ in more than the algorithm (seed): compare them with care."
+    )
     assert cautions(runs[:1], []) == []

@@ -25,8 +25,18 @@ def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has th
     try:
         return getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
-        why = say_fault(error)
+        why = say_fault(error) + _hint(module, attribute)
         raise ConfigError(f"{what} {name!r} cannot be imported: {why}") from error
+
+
+def _hint(module: str, attribute: str) -> str:
+    """Return what a user who has the file here may have meant, if that is plain."""
+    if module.endswith(".py"):
+        return f"; a module is named without .py, as in {Path(module).stem}:{attribute}"
+    own, found = Path.cwd() / f"{module}.py", sys.modules.get(module)
+    if own.exists() and found and getattr(found, "__file__", None) != str(own):
+        return f"; {module} is installed too, give {own.name} another name"
+    return ""
 
 
 def say_fault(error: BaseException) -> str:

@@ -53,3 +53,19 @@ def test_what_is_no_python_says_where(folder: Path) -> None:
     )
     with refuses(text, ConfigError):
         import_named("model", "no_python:make")
+
+
+def test_a_file_is_named_without_its_ending(folder: Path) -> None:
+    (folder / "with_ending.py").touch()
+    with pytest.raises(ConfigError, match=r"without \.py, as in with_ending:make$"):
+        import_named("model", "with_ending.py:make")
+
+
+def test_a_file_called_like_an_installed_module_is_said_to_be(folder: Path) -> None:
+    (folder / "json.py").write_text("make = 1\n")
+    text = (
+        "model 'json:make' cannot be imported: module 'json' has no attribute 'make'; "
+        "json is installed too, give json.py another name"
+    )
+    with refuses(text, ConfigError):
+        import_named("model", "json:make")

@@ -121,6 +121,10 @@ def _describe(timing: RoundTiming) -> Record:
     }
 
 
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 class RoundLog:
     """The file of a run's lines."""
 
@@ -128,9 +132,19 @@ class RoundLog:
         self._path = folder / ROUNDS
 
     def append(self, record: Record) -> None:
-        """Add a line; it is on disk when this returns."""
+        """Add a line; it is on disk when this returns.
+
+        Raises:
+            RunError: A number is not finite: somebody's own algorithm may tell so.
+        """
+        try:
+            line = json.dumps(record, allow_nan=False)
+        except ValueError:
+            names = [name for name, each in record.items() if not _is_finite(each)]
+            what = ", ".join(names) or "all numbers"
+            raise RunError(f"round {record['round']}: {what} must be finite") from None
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, allow_nan=False) + "\n")
+            file.write(f"{line}\n")
             file.flush()
             os.fsync(file.fileno())
 

@@ -152,6 +152,12 @@ def test_what_was_written_after_the_checkpoint_is_dropped(
     assert path.read_text() == ""
 
 
+def test_a_number_that_is_not_finite_is_named_and_not_written(tmp_path: Path) -> None:
+    with refuses("round 3: gamma must be finite", RunError):
+        RoundLog(tmp_path).append({"round": 3, "gamma": math.nan, "loss": 1.0})
+    assert not (tmp_path / "rounds.jsonl").exists()
+
+
 def test_a_log_without_rounds_may_be_missing(tmp_path: Path) -> None:
     assert RoundLog(tmp_path).keep_until(0) == []
 

@@ -34,7 +34,9 @@ def _hint(module: str, attribute: str) -> str:
     if module.endswith(".py"):
         return f"; a module is named without .py, as in {Path(module).stem}:{attribute}"
     own, found = Path.cwd() / f"{module}.py", sys.modules.get(module)
-    if own.exists() and found and getattr(found, "__file__", None) != str(own):
+    place = getattr(found, "__file__", None)
+    is_own = place is not None and Path(place).resolve() == own.resolve()
+    if own.exists() and found and not is_own:
         return f"; {module} is installed too, give {own.name} another name"
     return ""
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,7 @@ def many(n_clients, dim):
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a file of somebody's own algorithms."""
     monkeypatch.syspath_prepend("no folder at all")  # and puts the path back
+    monkeypatch.delitem(sys.modules, "somebodys_own", raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "somebodys_own.py").write_text(OWN)
     return tmp_path

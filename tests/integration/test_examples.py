@@ -46,6 +46,22 @@ def test_commands_take_own_compressor_by_its_name(
     assert made.n_clients == 2
 
 
+def test_own_momentum_adds_a_share_of_earlier_updates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES.parent)
+    made = make_own("examples.own_momentum:momentum", n_clients=3, dim=64)
+    updates = [np.linspace(-1, i, 64, dtype=np.float32) for i in (1, 2, 3)]
+    first = fediac.aggregate(updates, made, seed=1, round_number=1)
+    second = fediac.aggregate(
+        updates, made, seed=1, round_number=2, states=first.states
+    )
+    for update, before, after in zip(updates, first.states, second.states, strict=True):
+        assert np.array_equal(before.extras["velocity"], update)
+        assert np.array_equal(after.extras["velocity"], np.float32(1.5) * update)
+        assert after.bits == before.bits
+
+
 def test_own_model_learns_in_ten_rounds() -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "own_model.py"],

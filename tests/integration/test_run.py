@@ -42,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
     "libra": {"algorithm": "libra"},
     "fedavg": {"algorithm": "fedavg", "model": NORMED},
     "topk": {"algorithm": "topk"},
+    "own, with extras": {"algorithm": "examples.own_momentum:momentum"},
 }
 
 
@@ -136,6 +137,7 @@ def test_a_run_killed_at_any_client_or_round_goes_on_to_the_same_bits(
 def test_every_kind_of_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> None:
     settings = settings_of(tmp_path, name)
     expected = run_whole(settings, tmp_path / "whole")
+    assert ("extra.2.velocity" in expected["checkpoint"]) == ("extras" in name)
     folder = tmp_path / "killed"
     # In the first round, in the second, after the line of the second, in the third.
     n_clients = 2 if "two" in name else 3

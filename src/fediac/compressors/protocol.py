@@ -5,8 +5,8 @@ or several that travel together; all clients must ask the same ones. It knows no
 transport, so every transport runs it.
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass, fields
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from typing import Any, Protocol, TypeAlias
 
@@ -17,7 +17,7 @@ from fediac.core.exchange import Answer, Exchange, Max, Peak
 from fediac.core.mean import Mean
 from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.rng import Stream
-from fediac.core.types import Update
+from fediac.core.types import Array, Update
 from fediac.core.whole import as_whole
 from fediac.errors import NotFiniteError, say_count
 
@@ -29,10 +29,13 @@ class State:
     Attributes:
         residual: What earlier rounds left unsent; None stands for zeros.
         bits: The lane width to ask for: what the clients agreed on, once they have.
+        extras: What else an algorithm keeps, such as momentum: arrays by name, of any
+            shape, of the library and on the device that updates are.
     """
 
     residual: Update | None = None
     bits: int | None = None
+    extras: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

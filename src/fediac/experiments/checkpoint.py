@@ -5,6 +5,7 @@ Whoever reads it sees the last complete checkpoint, whenever the writer was kill
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from fediac.compressors import State
-from fediac.errors import AlgorithmError, RunError
+from fediac.errors import RunError
 from fediac.experiments.files import blamed_on
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
@@ -35,25 +36,17 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint in ``folder`` by this one, all or nothing.
-
-    Raises:
-        AlgorithmError: Clients keep more than a checkpoint does: a run that goes on
-            would have lost it, without a word.
-    """
+    """Replace the checkpoint in ``folder`` by this one, all or nothing."""
     progress = checkpoint.progress
-    for client, state in enumerate(progress.states):
-        if type(state) is not State:
-            raise AlgorithmError(
-                f"client {client}: a round must return a State, whose residual and "
-                f"bits a checkpoint keeps, got {type(state).__name__}"
-            )
     tensors = {"parameters": progress.parameters, "statistics": progress.statistics}
     for client, state in enumerate(progress.states):
         if state.residual is not None:
             tensors[f"residual.{client}"] = state.residual
+        for name, kept in state.extras.items():
+            # Clients may share one tensor, which the format refuses.
+            tensors[f"{_extras_of(client)}{name}"] = kept.clone()
     for client, statistics in enumerate(progress.own_statistics):
-        # Before they train, clients share one tensor, which the format refuses.
+        # Before they train, they do share one.
         tensors[f"statistics.{client}"] = statistics.clone()
     if checkpoint.hot is not None:
         tensors["hot"] = checkpoint.hot
@@ -99,7 +92,7 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
             facts = json.loads(file.metadata()["fediac"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
         states = tuple(
-            State(tensors.get(f"residual.{client}"), bits)
+            State(tensors.get(f"residual.{client}"), bits, _extras(client, tensors))
             for client, bits in enumerate(facts["bits"])
         )
         own = (tensors.get(f"statistics.{client}") for client in range(len(states)))
@@ -113,3 +106,17 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
         return Checkpoint(progress, facts["choices"], tensors.get("hot"))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: not a checkpoint of a run ({error})") from error
+
+
+def _extras_of(client: int) -> str:
+    """Return how the names of what a client's algorithm keeps begin."""
+    return f"extra.{client}."
+
+
+def _extras(client: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    prefix = _extras_of(client)
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

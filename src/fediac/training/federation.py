@@ -33,7 +33,7 @@ class Progress:
         round_number: Rounds done.
         parameters: The global model, flat.
         statistics: Its running statistics, flat; averaged over clients.
-        states: Every client's state: residual and agreed width.
+        states: What every client keeps between rounds.
         own_statistics: Every client's own running statistics, where they stay local.
     """
 

@@ -17,6 +17,7 @@ from fediac.switch.pipeline import Switch
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.checks import (
     check_arguments,
+    check_extras,
     check_finite,
     check_round,
     check_states,
@@ -131,6 +132,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     every = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
+    check_extras(dict(enumerate(after)), present[first])
     mean = outcomes[first].mean.dense(present[first])
     return Aggregate(mean, after, ledger, _round_facts(outcomes, counters), every)
 

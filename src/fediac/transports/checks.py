@@ -120,6 +120,7 @@ def check_round(
         _check_update(client, update, like)
         _check_kept(client, "residual", states[client].residual, update)
         _check_kept(client, "out", buffers[client], update)
+    check_extras(dict(enumerate(states)), like)
     _check_buffers(present, states, {client: buffers[client] for client in present})
     return present
 
@@ -186,6 +187,34 @@ def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> No
         )
 
 
+def check_extras(states: Mapping[int, State], like: Update) -> None:
+    """Refuse extras that a later round or a checkpoint could not use.
+
+    Args:
+        states: Client -> what it keeps.
+        like: An update.
+    """
+    for client, state in states.items():
+        if not isinstance(state.extras, Mapping):
+            raise UpdateError(
+                f"client {client}: extras must be arrays by name, "
+                f"got {type(state.extras).__name__}"
+            )
+        for key, kept in state.extras.items():
+            if not isinstance(key, str):
+                raise UpdateError(
+                    f"client {client}: extras must be arrays by name, got the name "
+                    f"{key!r}"
+                )
+            name = f"extras[{key!r}]"
+            _check_array(client, name, kept)
+            if _place(kept) != _place(like):
+                raise UpdateError(
+                    f"client {client}: {name} is a {_place(kept)} but updates are "
+                    f"{_place(like)}"
+                )
+
+
 def _check_buffers(
     present: Mapping[int, Update],
     states: Sequence[State],
@@ -205,6 +234,8 @@ def _check_buffers(
         residual = None if client in present else state.residual
         if is_numpy_array(residual) or is_torch_array(residual):
             written.check(client, "residual", residual, may_be_own=False)
+        for key, kept in state.extras.items():
+            written.check(client, f"extras[{key!r}]", kept, may_be_own=False)
 
 
 def _check_writable(client: int, buffer: Array) -> None:
@@ -232,8 +263,15 @@ def _dtype_name(array: Array) -> str:
 
 
 def _describe(array: Array) -> str:
-    kind = "NumPy array" if is_numpy_array(array) else "PyTorch tensor"
-    return f"{kind} of {_dtype_name(array)} on {device(array)}"
+    return f"{_kind(array)} of {_dtype_name(array)} on {device(array)}"
+
+
+def _place(array: Array) -> str:
+    return f"{_kind(array)} on {device(array)}"
+
+
+def _kind(array: Array) -> str:
+    return "NumPy array" if is_numpy_array(array) else "PyTorch tensor"
 
 
 def check_finite(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fediac import native
-from fediac.compressors.protocol import Outcome, Round
+from fediac.compressors.protocol import Outcome, Round, State
 from fediac.core.exchange import Answer, Exchange, IndexedSum, Sum, Tally
 from fediac.core.ledger import Ledger, Row
 from fediac.errors import LocalProtocolError
@@ -112,6 +112,11 @@ def _require_outcome(returned: object) -> Outcome:
     if not isinstance(returned, Outcome):
         raise LocalProtocolError(
             f"run_round must return an Outcome, got {_name_kind(returned)}"
+        )
+    if type(returned.state) is not State:  # what more one has would be forgotten
+        raise LocalProtocolError(
+            "run_round must return an Outcome with a State, whose extras have room for "
+            f"more than a residual, got {_name_kind(returned.state)}"
         )
     return returned
 

@@ -70,9 +70,13 @@ class Written:
 
 
 def _span(array: Array) -> tuple[int, int]:
-    """Return where the memory of a vector begins and ends."""
+    """Return where the memory of an array begins and ends."""
     if is_numpy_array(array):
         low, high = np.lib.array_utils.byte_bounds(array)
         return int(low), int(high)
     first = int(array.data_ptr())
-    return first, first + ((len(array) - 1) * array.stride(0) + 1) * array.itemsize
+    if not array.numel():
+        return first, first
+    steps = zip(array.shape, array.stride(), strict=True)
+    last = sum((length - 1) * stride for length, stride in steps)
+    return first, first + (last + 1) * array.itemsize

@@ -8,7 +8,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from fediac.compressors import State
-from fediac.errors import AlgorithmError, RunError
+from fediac.errors import RunError
 from fediac.experiments.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -18,7 +18,7 @@ from fediac.experiments.checkpoint import (
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 from fediac.training.flat import flatten_model
-from tests.support import bytes_of, refuses
+from tests.support import bytes_of
 from tests.tiny import normed_model, seeded
 
 
@@ -165,17 +165,19 @@ def test_a_model_is_saved_with_its_own_keys_and_shapes(tmp_path: Path) -> None:
         assert file.metadata() == {"format": "pt"}
 
 
-def test_a_state_that_a_checkpoint_would_lose_a_part_of_is_refused(
+def test_extras_come_back_under_their_names_whoever_else_has_them(
     tmp_path: Path,
 ) -> None:
-    class Momentum(State):
-        pass
-
-    progress = make_progress(states=(State(), Momentum()))
-    text = (
-        "client 1: a round must return a State, whose residual and bits a checkpoint "
-        "keeps, got Momentum"
-    )
-    with refuses(text, AlgorithmError):
-        save_checkpoint(tmp_path, Checkpoint(progress))
-    assert not list(tmp_path.iterdir())
+    shared = tensor(6, 5).reshape(2, 3)
+    extras: list[dict[str, torch.Tensor]] = [
+        {"velocity": shared, "1.a name": torch.arange(3)},
+        {},
+        {"velocity": shared, "rounds": torch.tensor(4)},
+    ]
+    states = tuple(State(tensor(10, 3), None, each) for each in extras)
+    save_checkpoint(tmp_path, Checkpoint(make_progress(states=states)))
+    for state, before in zip(load(tmp_path).progress.states, extras, strict=True):
+        assert set(state.extras) == set(before)
+        for name, kept in before.items():
+            assert torch.equal(state.extras[name], kept)
+            assert state.extras[name].dtype == kept.dtype

@@ -127,6 +127,15 @@ def yields(something: Any) -> Any:
     yield something
 
 
+class Momentum(State):
+    pass
+
+
+def keeps(state: Any) -> Any:
+    yield (Max(1.0),)
+    return Outcome(Mean(), state, Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0))
+
+
 @pytest.mark.parametrize(
     ("client", "text"),
     [
@@ -146,6 +155,15 @@ def yields(something: Any) -> Any:
             "got tuple of Max, int",
         ),
         (yields((Max(1.0),)), "run_round must return an Outcome, got NoneType"),
+        # Whatever a class of its own has, a checkpoint would lose.
+        *(
+            (
+                keeps(state),
+                "run_round must return an Outcome with a State, whose extras have room "
+                f"for more than a residual, got {type(state).__name__}",
+            )
+            for state in (Momentum(), None)
+        ),
     ],
 )
 def test_a_round_that_is_none_is_refused_by_name(client: Any, text: str) -> None:

@@ -1,5 +1,6 @@
 """A user's own code by its name: ``module:name``."""
 
+import hashlib
 import importlib
 import sys
 import traceback
@@ -27,6 +28,24 @@ def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has th
     except (Exception, SystemExit) as error:
         why = say_fault(error) + _hint(module, attribute)
         raise ConfigError(f"{what} {name!r} cannot be imported: {why}") from error
+
+
+def hash_source(what: str, name: str) -> str | None:
+    """Return the SHA-256 of the file that has ``name``; None if there is no file.
+
+    Args:
+        what: The setting that was given the name, for errors.
+        name: ``module:name``; the module is imported where it is not yet.
+
+    Raises:
+        ConfigError: There is no such module or name, or the module fails.
+    """
+    import_named(what, name)
+    place = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
+    try:
+        return hashlib.sha256(Path(place or "").read_bytes()).hexdigest()
+    except OSError:  # built into Python, in an archive, or deleted
+        return None
 
 
 def _hint(module: str, attribute: str) -> str:

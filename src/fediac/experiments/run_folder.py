@@ -9,8 +9,10 @@ from fediac.experiments.building import choose_device
 from fediac.experiments.files import write_whole
 from fediac.experiments.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY
 from fediac.experiments.settings import RunSettings, by_key, read_settings
+from fediac.experiments.short_names import is_own
 from fediac.experiments.versions import describe_versions
 from fediac.experiments.writers import as_versions, read_writers
+from fediac.imports import hash_source
 
 MODEL = "model.safetensors"
 
@@ -35,6 +37,7 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
                 "give another --out"
             )
         _check_same(config, settings)
+        _check_own_code(config, settings)
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
             raise ConfigError(
                 f"{folder}: holds a run that has ended and no checkpoint to go on "
@@ -58,7 +61,7 @@ def write_config(settings: RunSettings, folder: Path) -> None:
     import tomli_w  # needed to write settings, not to read or compare them
 
     document = _resolved(settings)
-    own = describe_versions(document["train"]["device"])
+    own = describe_versions(document["train"]["device"]) | _hash_own_code(settings)
     config = folder / CONFIG
     is_old = config.exists() and _holds_run(folder)
     document["versions"] = as_versions(own, read_writers(config) if is_old else ())
@@ -104,6 +107,37 @@ def _check_same(config: Path, settings: RunSettings) -> None:
                 f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
                 "going on needs the same settings, but for [stop] and [save]"
             )
+
+
+def _check_own_code(config: Path, settings: RunSettings) -> None:
+    """Refuse to go on with a user's own code if its file is another one by now."""
+    writers = read_writers(config)
+    before = writers[-1] if writers else {}
+    for key, now in _hash_own_code(settings).items():
+        if before.get(key, now) != now:
+            what = key.removesuffix(_HASH)
+            raise ConfigError(
+                f"{config}: the file of {what} {_name_own_code(settings)[what]!r} has "
+                "changed since; going on needs the same one; give another --out, or "
+                f"take {key} out of {config.name} to go on all the same"
+            )
+
+
+_HASH = "_sha256"
+
+
+def _hash_own_code(settings: RunSettings) -> dict[str, str]:
+    """Return versions of a user's own algorithm and model, where there are any."""
+    hashes = {
+        f"{what}{_HASH}": hash_source(what, name)
+        for what, name in _name_own_code(settings).items()
+    }
+    return {key: each for key, each in hashes.items() if each is not None}
+
+
+def _name_own_code(settings: RunSettings) -> dict[str, str]:
+    named = {"algorithm": settings.algorithm, "model": settings.model.name}
+    return {what: name for what, name in named.items() if is_own(name)}
 
 
 def drop_model(folder: Path) -> None:

@@ -1,0 +1,87 @@
+"""A run with a user's own algorithm or model goes on with the same file only."""
+
+import hashlib
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import ConfigError
+from fediac.experiments.records import CONFIG
+from fediac.experiments.run import run_experiment
+from fediac.imports import hash_source
+from tests.support import refuses
+from tests.tiny import make_settings
+
+SOURCE = {
+    "algorithm": "from fediac.compressors import FedAvg as mine\n",
+    "model": "from tests.tiny import plain_model as mine\n",
+}
+Start = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(params=SOURCE)
+def what(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> Start:
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {
+        "algorithm": {"algorithm": "own_code_here:mine"},
+        "model": {"model": {"name": "own_code_here:mine"}},
+    }
+
+    def run(source: str, n_rounds: int, *, resumes: bool) -> dict[str, Any]:
+        (tmp_path / "own_code_here.py").write_text(source)
+        monkeypatch.delitem(sys.modules, "own_code_here", raising=False)
+        changes = names[what] | {"stop": {"rounds": n_rounds}}
+        settings = make_settings(tmp_path / "data", **changes)
+        run_experiment(settings, tmp_path / "run", resumes=resumes)
+        config = tomllib.loads((tmp_path / "run" / CONFIG).read_text())
+        versions: dict[str, Any] = config["versions"]
+        return versions
+
+    return run
+
+
+def test_the_settings_of_a_run_have_the_hash_of_its_code(
+    start: Start, what: str
+) -> None:
+    versions = start(SOURCE[what], 1, resumes=False)
+    expected = hashlib.sha256(SOURCE[what].encode()).hexdigest()
+    assert versions[f"{what}_sha256"] == expected
+    # An algorithm of the catalog has the package's version.
+    assert ("algorithm_sha256" in versions) == (what == "algorithm")
+    assert start(SOURCE[what], 2, resumes=True) == versions
+
+
+def test_a_run_does_not_go_on_with_other_code_unless_it_is_told_to(
+    tmp_path: Path, start: Start, what: str
+) -> None:
+    begun = start(SOURCE[what], 1, resumes=False)
+    config = tmp_path / "run" / CONFIG
+    text = (
+        f"{config}: the file of {what} 'own_code_here:mine' has changed since; going "
+        f"on needs the same one; give another --out, or take {what}_sha256 out of "
+        "config.toml to go on all the same"
+    )
+    other = f"{SOURCE[what]}# better\n"
+    with refuses(text, ConfigError):
+        start(other, 2, resumes=True)
+    lines = config.read_text().splitlines()
+    config.write_text("\n".join(each for each in lines if "_sha256" not in each))
+    versions = start(other, 2, resumes=True)
+    assert versions[f"{what}_sha256"] == hashlib.sha256(other.encode()).hexdigest()
+    assert f"{what}_sha256" not in versions["earlier"][0]
+    assert versions["earlier"][0]["python"] == begun["python"]
+    # From here on, this is the code of the run.
+    start(other, 3, resumes=True)
+
+
+def test_code_without_a_file_has_no_hash() -> None:
+    assert hash_source("algorithm", "builtins:len") is None

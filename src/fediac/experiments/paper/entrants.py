@@ -83,12 +83,14 @@ def _top_k(algorithm: str) -> tuple[Entrant, ...]:
     )
 
 
-def _shared(share: str, bits: int | str) -> tuple[tuple[str, Any], ...]:
+def _shared(
+    share: str, bits: int | str, threshold: int = 3
+) -> tuple[tuple[str, Any], ...]:
     """Return the changes for votes that 16 neighbours share."""
     return (
         ("fediac.law", "topk"),
         ("fediac.entries_per_vote", 16),
-        ("fediac.threshold", 3),
+        ("fediac.threshold", threshold),
         ("fediac.bits", bits),
         ("fediac.votes", f"{share}%"),
     )
@@ -133,16 +135,26 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         for share in ("1", "2")
         for bits in (8, 9)
     ),
+    "fediac-shared-votes": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-a{a}",
+            "fediac",
+            _shared(share, "adaptive", a),
+            f"k = {share} %, a = {a}",
+        )
+        for share, a in (("2", 2), ("5", 4), ("10", 5), ("10", 8))
+    ),
 }
 """Family -> the settings that the paper chose from (Sec. V-A3).
 
-The last three are ours. In ``fediac-topk`` clients vote for exactly their k largest
+The last four are ours. In ``fediac-topk`` clients vote for exactly their k largest
 entries; they agree more often then, so higher thresholds are worth a try. The width is
 the paper's, which was the better one in all rows. In ``fediac-shared`` they vote for
 the groups of 16 entries that hold the largest; votes are so cheap then that fewer
 entries and more rounds may pay. So few entries may need lanes wider than the paper's
 bound, hence the width grows where it must; but it begins at the bound, which may be
-wider than it has to be, hence ``fediac-shared-bits``.
+wider than it has to be, hence ``fediac-shared-bits``. A shared vote costs the same
+whatever k is, so the threshold may go up and down with it: ``fediac-shared-votes``.
 """
 
 

@@ -56,6 +56,37 @@ def test_round_errors_are_ordered_by_what_is_sent(fediac: Command) -> None:
     assert rows["switchml"]["relative_error"] < rows["fediac"]["relative_error"] < 1.0
 
 
+def test_round_takes_the_algorithms_that_are_named(fediac: Command) -> None:
+    names = "topk,examples.own_compressor:RandomK"
+    result = fediac("round", *SMALL, "--algorithms", names)
+    assert result.code == 0
+    assert "RandomK" in result.out
+    assert "fediac" not in result.out.lower()
+    rows = fediac.json("round", *SMALL, "--algorithms", names)["rows"]
+    assert [row["algorithm"] for row in rows] == names.split(",")
+    # A twentieth of the entries in lanes of 12 bits, and no index.
+    blind = rows[1]
+    assert blind["chosen"] == pytest.approx(1000, rel=0.2)
+    assert blind["upload_bytes"] == 4 * blind["chosen"] * 12 / 8
+
+
+def test_round_refuses_algorithms_that_are_not_there(fediac: Command) -> None:
+    result = fediac("round", *SMALL, "--algorithms", "fediak")
+    message = "unknown algorithm 'fediak'; did you mean 'fediac'?"
+    assert result == Result(2, "", f"error: {message}\n")
+
+
+def test_a_round_takes_as_long_as_simulated_without_its_updates(
+    fediac: Command,
+) -> None:
+    # A dense round's packets do not depend on what is in the updates.
+    rows = fediac.json("round", *SMALL, "--algorithms", "switchml,fedavg")["rows"]
+    for row in rows:
+        setting = ("--algorithm", row["algorithm"], "--compute", "0", *SMALL)
+        (expected,) = fediac.json("simulate", *setting)["rounds"]
+        assert row["round_s"] == expected["round_s"]
+
+
 def test_bench_prints_a_ratio_for_every_kernel(fediac: Command) -> None:
     document = fediac.json("bench", "--dim", "50_000")
     assert document["memcpy_ns_per_entry"] > 0

@@ -50,12 +50,20 @@ def _round(
     clients: Annotated[
         str, typer.Option(metavar="N", help="Clients in the round, at most 1024.")
     ] = "20",
+    algorithms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Names of 'fediac list', or module:name of your own.  [default: all "
+            "in the catalog]",
+        ),
+    ] = None,
     seed: Annotated[
         str, typer.Option(metavar="N", help="Of updates and algorithms.")
     ] = "1",
     as_json: AsJson = False,
 ) -> None:
-    """Aggregate made-up updates with every algorithm, on one switch.
+    """Aggregate made-up updates with several algorithms, on one switch.
 
     The updates have power-law magnitudes like those of ResNet-18; clients agree on
     most of the large entries. The table shows what each algorithm sends, what it asks
@@ -68,16 +76,23 @@ def _round(
     register        the most of its memory that was in use at a time
     relative error  distance from the exact mean; what is missing stays in
                     the clients' residuals and is sent in later rounds
+    round           simulated: on the paper's links, with its fast switch, without
+                    local training
+    real            what it took here, all clients and the switch
 
     \b
     Examples:
       fediac round
       fediac round --dim 1e6 --clients 50
+      fediac round --dim 1e6 --algorithms fediac,my_file:Mine
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.experiments.one_round import run_one_round
+    from fediac.experiments.own import list_named
 
+    names = list_named(algorithms)
     with named_options("dim", n_clients="clients"):
         run_one_round(
+            names,
             dim=parse_count(dim, name="dim", at_least=1),
             n_clients=parse_count(clients, name="n_clients", at_least=1),
             seed=parse_count(seed, name="--seed"),

@@ -67,4 +67,4 @@ def list_algorithms(*, as_json: bool) -> None:
     console = open_console()
     for name, entry in CATALOG.items():
         console.print(f"{name:<12}{entry.summary}")
-    console.print("module:name your own class or function, in run and compare")
+    console.print("module:name your own class or function, in run, compare and round")

@@ -11,12 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from fediac.compressors import CATALOG
 from fediac.errors import ConfigError
 from fediac.experiments.files import require_folder
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import open_console, write_json
-from fediac.experiments.own import require_algorithm
+from fediac.experiments.own import list_named, require_algorithm
 from fediac.experiments.partitions import describe_partition
 from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
@@ -95,7 +94,7 @@ def compare_command(
         as_json: Print one JSON document instead of a table.
     """
     settings = read_settings(config, overrides)
-    names = _list_names(algorithms)
+    names = list_named(algorithms)
     folder = out or Path("runs") / f"{config.stem}-compared"
     require_folder(folder)
     _require(settings)
@@ -125,17 +124,6 @@ def compare_command(
             console.print(line, soft_wrap=True)
     if compared.failures:
         sys.exit(FAILED)
-
-
-def _list_names(algorithms: str | None) -> list[str]:
-    if algorithms is None:
-        return list(CATALOG)
-    names = [name.strip() for name in algorithms.split(",") if name.strip()]
-    if not names:
-        raise ConfigError(f"--algorithms must name some of {', '.join(CATALOG)}")
-    for name in names:
-        require_algorithm(name)
-    return names
 
 
 def _require(settings: RunSettings) -> None:

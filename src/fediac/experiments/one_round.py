@@ -1,8 +1,8 @@
-"""All algorithms on the same updates and the same switch, side by side."""
+"""Algorithms on the same updates and the same switch, side by side."""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 
-from fediac.compressors import CATALOG, choose_hot
+from fediac.compressors import Compressor, choose_hot
 from fediac.core.bitpack import unpack_bits
+from fediac.core.ledger import Ledger
 from fediac.core.magnitudes import largest
 from fediac.experiments.algorithms import make_compressor
 from fediac.experiments.expected import check_clients
+from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.output import (
     FittedTable,
     as_mib,
@@ -22,8 +24,11 @@ from fediac.experiments.output import (
     open_console,
     write_json,
 )
+from fediac.experiments.own import make_own
 from fediac.experiments.shares import parse_share
+from fediac.experiments.short_names import by_short_name, is_own, short_name
 from fediac.experiments.synthetic import synthetic_updates
+from fediac.sim import simulate_round
 from fediac.switch import Switch
 from fediac.transports import WIRE, aggregate
 
@@ -45,7 +50,9 @@ class RoundRow:
         register_bytes: The most of the switch's memory in use at a time.
         relative_error: ‖mean − true mean‖ / ‖true mean‖ of this one round; what is
             missing is in the residuals and comes later.
-        seconds: Time of the whole round here, all clients and the switch.
+        round_s: Time of the whole round on the paper's network, by simulation, without
+            local training.
+        seconds: Time of it here, all clients and the switch.
     """
 
     algorithm: str
@@ -57,21 +64,26 @@ class RoundRow:
     aggregations: int
     register_bytes: int
     relative_error: float
+    round_s: float
     seconds: float
 
 
-def run_one_round(*, dim: int, n_clients: int, seed: int, as_json: bool) -> None:
-    """Aggregate synthetic updates with every algorithm and print a table.
+def run_one_round(
+    algorithms: Sequence[str], *, dim: int, n_clients: int, seed: int, as_json: bool
+) -> None:
+    """Aggregate synthetic updates with several algorithms and print a table.
 
     Args:
+        algorithms: Names in the catalog, or ``module:name``.
         dim: Entries in an update.
         n_clients: Clients in the round.
         seed: Of updates and algorithms.
         as_json: Print one JSON document instead.
     """
     check_clients(n_clients)
+    names = list(by_short_name(algorithms).values())
     console = Console(stderr=True)
-    steps = n_clients + 1 + len(CATALOG)
+    steps = n_clients + 1 + len(names)
     is_quiet = as_json or not console.is_terminal
     with Progress(console=console, transient=True, disable=is_quiet) as progress:
         task = progress.add_task("making updates", total=steps)
@@ -79,14 +91,21 @@ def run_one_round(*, dim: int, n_clients: int, seed: int, as_json: bool) -> None
         for update in synthetic_updates(dim, n_clients, seed=seed):
             updates.append(update)
             progress.advance(task)
-        progress.update(task, description="finding libra's hot entries")
         switch = Switch()
-        hot = _hot_entries(dim, n_clients, switch, seed)
+        hot = None
+        if "libra" in names:
+            progress.update(task, description="finding libra's hot entries")
+            hot = _hot_entries(dim, n_clients, switch, seed)
         progress.advance(task)
         rows = []
-        for name in CATALOG:
-            progress.update(task, description=f"aggregating with {name}")
-            rows.append(_run_one(name, updates, switch, hot, seed))
+        for name in names:
+            progress.update(task, description=f"aggregating with {short_name(name)}")
+            compressor = (
+                make_own(name, dim=dim, n_clients=n_clients)
+                if is_own(name)
+                else make_compressor(name, dim=dim, n_clients=n_clients, hot=hot)
+            )
+            rows.append(_run_one(name, compressor, updates, switch, seed))
             progress.advance(task)
     if as_json:
         rows_json = [asdict(row) for row in rows]
@@ -116,13 +135,11 @@ def _hot_entries(
 
 def _run_one(
     name: str,
+    compressor: Compressor,
     updates: Sequence[Vector],
     switch: Switch,
-    hot: npt.NDArray[np.int64],
     seed: int,
 ) -> RoundRow:
-    dim, n_clients = len(updates[0]), len(updates)
-    compressor = make_compressor(name, dim=dim, n_clients=n_clients, hot=hot)
     start = time.perf_counter()
     result = aggregate(updates, compressor, switch=switch, seed=seed, round_number=1)
     seconds = time.perf_counter() - start
@@ -137,8 +154,17 @@ def _run_one(
         aggregations=result.facts.aggregations,
         register_bytes=result.facts.register_bytes,
         relative_error=_relative_error(result.mean, updates),
+        round_s=_simulate(ledger, len(updates), seed),
         seconds=seconds,
     )
+
+
+def _simulate(ledger: Ledger, n_clients: int, seed: int) -> float:
+    """Return how long a round takes on the paper's network, with the fast switch."""
+    network = make_network(
+        NetworkSetting(), n_clients=n_clients, threshold=1, seed=seed
+    )
+    return simulate_round(ledger, network, seed=seed, round_number=1).round_s
 
 
 def _relative_error(mean: Vector, updates: Sequence[Vector]) -> float:
@@ -168,11 +194,12 @@ def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
         "aggregations",
         "register KiB",
         "relative error",
-        "seconds",
+        "round s",
+        "real s",
     )
     cells = [
         (
-            row.algorithm,
+            short_name(row.algorithm),
             as_mib(row.upload_bytes).removesuffix(" MiB"),
             as_mib(row.download_bytes).removesuffix(" MiB"),
             as_mib(row.wire_bytes).removesuffix(" MiB"),
@@ -181,17 +208,23 @@ def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
             f"{row.aggregations:,}",
             f"{row.register_bytes / 1024:,.0f}",
             f"{row.relative_error:.3f}",
+            f"{row.round_s:,.3g}",
             f"{row.seconds:.2f}",
         )
         for row in rows
     ]
     console.print(FittedTable(headings, cells))
-    console.print(_conclude(rows))
-
-
-def _conclude(rows: Sequence[RoundRow]) -> str:
-    """Return what the table says, in a sentence."""
     total = {row.algorithm: row.upload_bytes + row.download_bytes for row in rows}
+    if {"fediac", "switchml"} <= total.keys():
+        console.print(_conclude(total))
+
+
+def _conclude(total: Mapping[str, float]) -> str:
+    """Return what the table says, in a sentence.
+
+    Args:
+        total: Algorithm -> bytes up and down.
+    """
     saving = total["switchml"] / total["fediac"]
     return (
         f"FediAC moves {as_mib(total['fediac'])} in this round, "

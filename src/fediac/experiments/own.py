@@ -35,6 +35,25 @@ def require_algorithm(algorithm: str) -> None:
         raise ConfigError(f"unknown algorithm {algorithm!r}{hint}")
 
 
+def list_named(algorithms: str | None) -> list[str]:
+    """Return the algorithms that ``--algorithms`` names, by default the catalog's.
+
+    Args:
+        algorithms: Names with commas between them.
+
+    Raises:
+        ConfigError: There is none, or one is unknown or cannot be imported.
+    """
+    if algorithms is None:
+        return list(CATALOG)
+    names = [name.strip() for name in algorithms.split(",") if name.strip()]
+    if not names:
+        raise ConfigError(f"--algorithms must name some of {', '.join(CATALOG)}")
+    for name in names:
+        require_algorithm(name)
+    return names
+
+
 def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
     """Return the compressor that a user's own class or function makes.
 

@@ -132,17 +132,17 @@ def _draw_line(axes: Axes, row: Row) -> None:
 
 def _draw_target(axes: Axes, percent: float) -> None:
     axes.axhline(percent, color=GREY, linewidth=1.0, linestyle=":")
+    # Beside the panel: inside, lines run through wherever it would stand.
     axes.annotate(
-        f"target {percent:.3g} %",
+        f"target\n{percent:.3g} %",
         (1.0, percent),
         xycoords=("axes fraction", "data"),
-        xytext=(-1.0, -2.0),
+        xytext=(2.0, 0.0),
         textcoords="offset points",
-        ha="right",
-        va="top",
+        ha="left",
+        va="center",
         fontsize=7,
         color=NOTE_COLOUR,
-        bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5},
     )
 
 

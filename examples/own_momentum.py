@@ -12,7 +12,7 @@ lies in the extras of its state, so a run that is interrupted goes on to the sam
 from dataclasses import dataclass, replace
 
 from fediac import FediAC
-from fediac.compressors import Compressor, Round, State
+from fediac.compressors import Round, State
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 
@@ -21,13 +21,18 @@ from fediac.core.types import Update
 class Momentum:
     """What ``inner`` does, with ``share`` of all earlier updates added to each one."""
 
-    inner: Compressor
+    inner: FediAC
     share: float = 0.5
 
     @property
     def n_clients(self) -> int:
         """Clients of the round."""
         return self.inner.n_clients
+
+    @property
+    def threshold(self) -> int:
+        """Votes an entry needs, by which a switch with bounded memory is timed."""
+        return self.inner.threshold
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None

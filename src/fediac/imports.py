@@ -2,8 +2,10 @@
 
 import hashlib
 import importlib
+import re
 import sys
 import traceback
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,19 @@ def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has th
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a command looks beside itself only
     try:
-        return getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
         why = say_fault(error) + _hint(module, attribute)
         raise ConfigError(f"{what} {name!r} cannot be imported: {why}") from error
+    _hash_files(*_modules_of(module, found))
+    return found
 
 
 def hash_source(what: str, name: str) -> str | None:
-    """Return the SHA-256 of the file that has ``name``; None if there is no file.
+    """Return the SHA-256 of the code that has ``name``; None if there is no file.
+
+    That is the module, and the one of its package that defines what it only hands on,
+    as they were when they were imported. What they import in turn is not in it.
 
     Args:
         what: The setting that was given the name, for errors.
@@ -40,18 +47,35 @@ def hash_source(what: str, name: str) -> str | None:
     Raises:
         ConfigError: There is no such module or name, or the module fails.
     """
-    import_named(what, name)
-    place = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
-    try:
-        return hashlib.sha256(Path(place or "").read_bytes()).hexdigest()
-    except OSError:  # built into Python, in an archive, or deleted
-        return None
+    found: object = import_named(what, name)
+    return _hash_files(*_modules_of(name.partition(":")[0], found))
+
+
+def _modules_of(module: str, found: object) -> list[str]:
+    """Return the module of a name, and where its package defines what has it."""
+    defining = getattr(found, "__module__", None) or module
+    is_inside = defining.partition(".")[0] == module.partition(".")[0]
+    return list(dict.fromkeys([module, defining])) if is_inside else [module]
+
+
+@cache  # a file may change afterwards, what was imported does not
+def _hash_files(*modules: str) -> str | None:
+    whole = hashlib.sha256()
+    for module in modules:
+        place = getattr(sys.modules.get(module), "__file__", None)
+        try:
+            whole.update(Path(place or "").read_bytes())
+        except OSError:  # built into Python, in an archive, or deleted already
+            return None
+    return whole.hexdigest()
 
 
 def _hint(module: str, attribute: str) -> str:
     """Return what a user who has the file here may have meant, if that is plain."""
-    if module.endswith(".py"):
-        return f"; a module is named without .py, as in {Path(module).stem}:{attribute}"
+    if module.endswith(".py") or "/" in module or "\\" in module or " " in module:
+        parts = re.split(r"[\\/\s]+", module.removesuffix(".py").strip("./\\ "))
+        named = f"{'.'.join(parts)}:{attribute.strip()}"
+        return f"; a module is named as in import, without .py: {named}"
     own, found = Path.cwd() / f"{module}.py", sys.modules.get(module)
     place = getattr(found, "__file__", None)
     is_own = place is not None and Path(place).resolve() == own.resolve()

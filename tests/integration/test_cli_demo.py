@@ -76,6 +76,62 @@ def test_round_refuses_algorithms_that_are_not_there(fediac: Command) -> None:
     assert result == Result(2, "", f"error: {message}\n")
 
 
+def test_a_round_that_fails_does_not_keep_others_from_being_shown(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing_rounds.py").write_text(
+        """
+import sys
+from dataclasses import dataclass, replace
+from fediac import SwitchML
+from fediac.core.mean import Mean
+
+@dataclass
+class Base:
+    n_clients: int
+
+    def inner(self, update, state, stream, out):
+        return SwitchML(self.n_clients).run_round(update, state, stream, out=out)
+
+class Exits(Base):
+    def run_round(self, update, state, stream, *, out=None):
+        yield from ()
+        sys.exit(3)
+
+class Silent(Base):
+    def run_round(self, update, state, stream, *, out=None):
+        yield from self.inner(update, state, stream, out)
+
+class Wild(Base):
+    def run_round(self, update, state, stream, *, out=None):
+        outcome = yield from self.inner(update, state, stream, out)
+        return replace(outcome, mean=Mean((self,)))
+
+    def write(self, out):
+        out[:7] = float("nan")
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    failing = "failing_rounds:Exits,failing_rounds:Silent,failing_rounds:Wild"
+    names = ("--algorithms", f"{failing},switchml")
+    result = fediac("round", *SMALL, *names)
+    assert result.code == 1
+    assert "switchml" in result.out
+    why = {
+        "Exits": "algorithm 'failing_rounds:Exits' failed: SystemExit: 3 "
+        "(failing_rounds.py, line 17)",
+        "Silent": "run_round must return an Outcome, got NoneType",
+        "Wild": "algorithm 'failing_rounds:Wild' must return a finite mean, got 7 "
+        "entries that are not",
+    }
+    for name, each in why.items():
+        assert f"failed: {name}: {each}\n" in result.out
+    document = fediac("round", *SMALL, *names, "--json")
+    assert document.code == 1
+    failed = json.loads(document.out)["failed"]
+    assert failed == {f"failing_rounds:{name}": each for name, each in why.items()}
+
+
 def test_a_round_takes_as_long_as_simulated_without_its_updates(
     fediac: Command,
 ) -> None:

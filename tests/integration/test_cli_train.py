@@ -304,7 +304,7 @@ def test_an_own_algorithm_called_like_another_is_refused(
     (own / "somebody_elses.py").write_text(OWN)
     names = "somebodys_own:few,somebody_elses:few"
     message = (
-        "algorithms must have different names, each for a folder, got "
+        "algorithms must have different names behind the colon, got "
         "'somebodys_own:few' and 'somebody_elses:few'"
     )
     result = fediac("compare", config, "--algorithms", names, "--out=out")

@@ -68,9 +68,7 @@ def test_every_run_is_listed(folder: Path) -> None:
         (
             Product.FIG_SCALE,
             RESULTS / "digits",
-            Scope(
-                only=("digits-iid", "digits-noniid"), seeds=(1, 2, 3), until_s=3.0
-            ),
+            Scope(only=("digits-iid", "digits-noniid"), seeds=(1, 2, 3), until_s=3.0),
         ),
         (
             Product.FIG_NONIID,

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,21 @@ def test_what_is_no_python_says_where(folder: Path) -> None:
         import_named("model", "no_python:make")
 
 
-def test_a_file_is_named_without_its_ending(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("with_ending.py:make", "with_ending:make"),
+        ("./here:make", "here:make"),
+        ("models/small.py:make", "models.small:make"),
+        ("models\\small:make", "models.small:make"),
+        ("spaced : make", "spaced:make"),
+    ],
+)
+def test_a_module_is_named_as_in_import(folder: Path, name: str, meant: str) -> None:
     (folder / "with_ending.py").touch()
-    with pytest.raises(ConfigError, match=r"without \.py, as in with_ending:make$"):
-        import_named("model", "with_ending.py:make")
+    text = f"; a module is named as in import, without .py: {meant}"
+    with pytest.raises(ConfigError, match=f"{re.escape(text)}$"):
+        import_named("model", name)
 
 
 def test_a_file_called_like_an_installed_module_is_said_to_be(folder: Path) -> None:

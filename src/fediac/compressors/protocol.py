@@ -8,6 +8,7 @@ transport, so every transport runs it.
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from array_api_compat import array_namespace
@@ -30,12 +31,17 @@ class State:
         residual: What earlier rounds left unsent; None stands for zeros.
         bits: The lane width to ask for: what the clients agreed on, once they have.
         extras: What else an algorithm keeps, such as momentum: arrays by name, of any
-            shape, of the library and on the device that updates are.
+            shape, of the library and on the device that updates are. A round that is
+            interrupted must find them as they were: return new ones.
     """
 
     residual: Update | None = None
     bits: int | None = None
     extras: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.extras, Mapping):  # clients may begin with one state
+            object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,16 +43,15 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         if state.residual is not None:
             tensors[f"residual.{client}"] = state.residual
         for name, kept in state.extras.items():
-            # Clients may share one tensor, which the format refuses.
-            tensors[f"{_extras_of(client)}{name}"] = kept.clone()
+            tensors[f"extra.{client}.{name}"] = kept
     for client, statistics in enumerate(progress.own_statistics):
-        # Before they train, they do share one.
-        tensors[f"statistics.{client}"] = statistics.clone()
+        tensors[f"statistics.{client}"] = statistics
     if checkpoint.hot is not None:
         tensors["hot"] = checkpoint.hot
     facts = {
         "round": progress.round_number,
-        "bits": [state.bits for state in progress.states],
+        "bits": [state.bits and int(state.bits) for state in progress.states],
+        "extras": [list(state.extras) for state in progress.states],
         "choices": checkpoint.choices,
     }
     _replace(folder / CHECKPOINT, tensors, {"fediac": json.dumps(facts)})
@@ -69,13 +68,27 @@ def save_model(path: Path, module: nn.Module) -> None:
 
 def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     temporary = path.with_suffix(".partial")
-    on_host = {name: each.cpu().contiguous() for name, each in tensors.items()}
+    on_host = _apart({name: each.cpu() for name, each in tensors.items()})
     with blamed_on(path):
         save_file(on_host, temporary, metadata)
         temporary.chmod(0o644)  # safetensors keeps files from everybody else
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors of which no two share memory, which the format refuses.
+
+    Clients may have one tensor together: statistics have, before they train.
+    """
+    seen: set[int] = set()
+    apart = {}
+    for name, each in tensors.items():
+        place = each.untyped_storage().data_ptr()
+        apart[name] = (each.clone() if place in seen else each).contiguous()
+        seen.add(place)
+    return apart
 
 
 def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint | None:
@@ -92,8 +105,14 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
             facts = json.loads(file.metadata()["fediac"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
         states = tuple(
-            State(tensors.get(f"residual.{client}"), bits, _extras(client, tensors))
-            for client, bits in enumerate(facts["bits"])
+            State(
+                tensors.get(f"residual.{client}"),
+                bits,
+                {name: tensors[f"extra.{client}.{name}"] for name in names},
+            )
+            for client, (bits, names) in enumerate(
+                zip(facts["bits"], facts["extras"], strict=True)
+            )
         )
         own = (tensors.get(f"statistics.{client}") for client in range(len(states)))
         progress = Progress(
@@ -106,17 +125,3 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
         return Checkpoint(progress, facts["choices"], tensors.get("hot"))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: not a checkpoint of a run ({error})") from error
-
-
-def _extras_of(client: int) -> str:
-    """Return how the names of what a client's algorithm keeps begin."""
-    return f"extra.{client}."
-
-
-def _extras(client: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    prefix = _extras_of(client)
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }

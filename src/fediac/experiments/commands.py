@@ -14,16 +14,13 @@ from typing import NoReturn
 from fediac.errors import ConfigError
 from fediac.experiments.files import require_folder
 from fediac.experiments.naming import named, setting_names
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import FAILED, open_console, write_json
 from fediac.experiments.own import list_named, require_algorithm
 from fediac.experiments.partitions import describe_partition
 from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
 from fediac.experiments.settings import RunSettings, read_settings
 from fediac.experiments.short_names import by_short_name, short_name
-
-FAILED = 1
-"""The exit code when a run failed; the others are shown all the same."""
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""

@@ -5,7 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fediac.compressors import CATALOG
-from fediac.errors import AlgorithmError, ConfigError, FediacError, UpdateError
+from fediac.errors import (
+    AlgorithmError,
+    ConfigError,
+    FediacError,
+    LocalProtocolError,
+    UpdateError,
+)
 from fediac.experiments.building import Choices, build_experiment, make_chooser
 from fediac.experiments.naming import named, setting_names
 from fediac.experiments.output import FittedTable
@@ -72,8 +78,8 @@ def compare_algorithms(
             setting does not fit, or earlier runs in the folder had others; nothing has
             been run then.
         RunError: The summary of an earlier run is damaged; nothing has been run then.
-        UpdateError, AlgorithmError: No algorithm got to its end: models did not stay
-            finite, or the user's own failed.
+        UpdateError, AlgorithmError, LocalProtocolError: No algorithm got to its end:
+            models did not stay finite, or the user's own failed.
     """
     if not algorithms:
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
@@ -98,7 +104,7 @@ def compare_algorithms(
                 summaries[name] = run_experiment(
                     each, folder / name, resumes=resumes, watcher=watcher
                 )
-        except (UpdateError, AlgorithmError) as error:
+        except (UpdateError, AlgorithmError, LocalProtocolError) as error:
             errors[name] = error
         finally:
             _write_ended(folder, before | summaries)

@@ -1,9 +1,11 @@
 """Algorithms on the same updates and the same switch, side by side."""
 
 import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,17 @@ from fediac.compressors import Compressor, choose_hot
 from fediac.core.bitpack import unpack_bits
 from fediac.core.ledger import Ledger
 from fediac.core.magnitudes import largest
+from fediac.errors import (
+    AlgorithmError,
+    LocalProtocolError,
+    UpdateError,
+    say_count,
+)
 from fediac.experiments.algorithms import make_compressor
 from fediac.experiments.expected import check_clients
 from fediac.experiments.networks import NetworkSetting, make_network
 from fediac.experiments.output import (
+    FAILED,
     FittedTable,
     as_mib,
     count,
@@ -73,6 +82,8 @@ def run_one_round(
 ) -> None:
     """Aggregate synthetic updates with several algorithms and print a table.
 
+    A user's own that fails does not keep the others from running.
+
     Args:
         algorithms: Names in the catalog, or ``module:name``.
         dim: Entries in an update.
@@ -82,6 +93,11 @@ def run_one_round(
     """
     check_clients(n_clients)
     names = list(by_short_name(algorithms).values())
+    own = {
+        name: make_own(name, dim=dim, n_clients=n_clients)
+        for name in names
+        if is_own(name)
+    }
     console = Console(stderr=True)
     steps = n_clients + 1 + len(names)
     is_quiet = as_json or not console.is_terminal
@@ -97,23 +113,24 @@ def run_one_round(
             progress.update(task, description="finding libra's hot entries")
             hot = _hot_entries(dim, n_clients, switch, seed)
         progress.advance(task)
-        rows = []
+        rows, failed = [], {}
         for name in names:
             progress.update(task, description=f"aggregating with {short_name(name)}")
-            compressor = (
-                make_own(name, dim=dim, n_clients=n_clients)
-                if is_own(name)
-                else make_compressor(name, dim=dim, n_clients=n_clients, hot=hot)
+            compressor = own.get(name) or make_compressor(
+                name, dim=dim, n_clients=n_clients, hot=hot
             )
-            rows.append(_run_one(name, compressor, updates, switch, seed))
+            try:
+                rows.append(_run_one(name, compressor, updates, switch, seed))
+            except (UpdateError, AlgorithmError, LocalProtocolError) as error:
+                failed[name] = str(error)
             progress.advance(task)
     if as_json:
-        rows_json = [asdict(row) for row in rows]
-        write_json(
-            {"dim": dim, "n_clients": n_clients, "seed": seed, "rows": rows_json}
-        )
+        document: dict[str, Any] = {"dim": dim, "n_clients": n_clients, "seed": seed}
+        write_json(document | {"rows": [asdict(row) for row in rows], "failed": failed})
     else:
-        _show(rows, dim, n_clients)
+        _show(rows, failed, dim, n_clients)
+    if failed:
+        sys.exit(FAILED)
 
 
 def _hot_entries(
@@ -143,6 +160,12 @@ def _run_one(
     start = time.perf_counter()
     result = aggregate(updates, compressor, switch=switch, seed=seed, round_number=1)
     seconds = time.perf_counter() - start
+    n_nonfinite = len(result.mean) - int(np.isfinite(result.mean).sum())
+    if n_nonfinite:
+        what = say_count(n_nonfinite, "entry", "entries")
+        raise AlgorithmError(
+            f"algorithm {name!r} must return a finite mean, got {what} that are not"
+        )
     ledger = result.ledger
     return RoundRow(
         algorithm=name,
@@ -178,7 +201,9 @@ def _relative_error(mean: Vector, updates: Sequence[Vector]) -> float:
     return math.sqrt(squared_error / squared_norm)
 
 
-def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
+def _show(
+    rows: Sequence[RoundRow], failed: Mapping[str, str], dim: int, n_clients: int
+) -> None:
     console = open_console()
     console.print(
         f"One round: {count(n_clients, 'client')}, {count(dim, 'parameter')}, "
@@ -213,7 +238,10 @@ def _show(rows: Sequence[RoundRow], dim: int, n_clients: int) -> None:
         )
         for row in rows
     ]
-    console.print(FittedTable(headings, cells))
+    if rows:
+        console.print(FittedTable(headings, cells))
+    for name, why in failed.items():
+        console.print(f"failed: {short_name(name)}: {why}", soft_wrap=True)
     total = {row.algorithm: row.upload_bytes + row.download_bytes for row in rows}
     if {"fediac", "switchml"} <= total.keys():
         console.print(_conclude(total))

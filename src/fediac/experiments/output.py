@@ -13,6 +13,9 @@ from typing import Any, Literal
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
 
+FAILED = 1
+"""The exit code when an algorithm failed; the others are shown all the same."""
+
 _WIDE = 200
 """Columns where nobody says how many there are."""
 

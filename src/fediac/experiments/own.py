@@ -48,7 +48,10 @@ def list_named(algorithms: str | None) -> list[str]:
         return list(CATALOG)
     names = [name.strip() for name in algorithms.split(",") if name.strip()]
     if not names:
-        raise ConfigError(f"--algorithms must name some of {', '.join(CATALOG)}")
+        raise ConfigError(
+            f"--algorithms must name some of {', '.join(CATALOG)} or your own as "
+            f"module:name, got {algorithms!r}"
+        )
     for name in names:
         require_algorithm(name)
     return names
@@ -105,7 +108,7 @@ class _Named:
             return (yield from made)
         except FediacError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AlgorithmError(
                 f"algorithm {self._algorithm!r} failed: {say_fault(error)}"
             ) from error

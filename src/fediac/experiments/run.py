@@ -182,7 +182,7 @@ def _train(
                     with schedule.saving():
                         _save(run, progress)
                     saved = progress.round_number
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception):
             if progress.round_number > saved:  # lose no round that is done
                 _save(run, progress)
             raise

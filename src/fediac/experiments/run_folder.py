@@ -113,14 +113,15 @@ def _check_own_code(config: Path, settings: RunSettings) -> None:
     """Refuse to go on with a user's own code if its file is another one by now."""
     writers = read_writers(config)
     before = writers[-1] if writers else {}
-    for key, now in _hash_own_code(settings).items():
-        if before.get(key, now) != now:
-            what = key.removesuffix(_HASH)
-            raise ConfigError(
-                f"{config}: the file of {what} {_name_own_code(settings)[what]!r} has "
-                "changed since; going on needs the same one; give another --out, or "
-                f"take {key} out of {config.name} to go on all the same"
-            )
+    hashes = _hash_own_code(settings).items()
+    changed = [key for key, now in hashes if before.get(key, now) != now]
+    if changed:
+        what = changed[0].removesuffix(_HASH)
+        raise ConfigError(
+            f"{config}: the file of {what} {_name_own_code(settings)[what]!r} has "
+            "changed since; going on needs the same one; give another --out, or take "
+            f"{' and '.join(changed)} out of {config.name} to go on all the same"
+        )
 
 
 _HASH = "_sha256"

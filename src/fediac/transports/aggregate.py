@@ -17,8 +17,8 @@ from fediac.switch.pipeline import Switch
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.checks import (
     check_arguments,
-    check_extras,
     check_finite,
+    check_kept,
     check_round,
     check_states,
 )
@@ -124,6 +124,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         outcomes, ledger, counters = _run(clients, present, switch, job, round_number)
     finally:
         switch.close(job)
+    check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
     ledger = ledger.with_phase(phase) if phase else ledger
     first = next(iter(present))
     after = tuple(
@@ -132,7 +133,6 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     every = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
-    check_extras(dict(enumerate(after)), present[first])
     mean = outcomes[first].mean.dense(present[first])
     return Aggregate(mean, after, ledger, _round_facts(outcomes, counters), every)
 

@@ -1,5 +1,6 @@
 """Bad input to a round: one clear line each, before anything is changed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -140,7 +141,9 @@ def _check_array(client: int, name: str, array: Array) -> None:
         raise UpdateError(
             f"client {client}: {name} must not be masked, pass {name}.filled(0)"
         )
-    if is_torch_array(array) and str(array.layout) != "torch.strided":
+    if is_torch_array(array) and (
+        array.is_nested or str(array.layout) != "torch.strided"
+    ):
         raise UpdateError(
             f"client {client}: {name} must be dense, pass {name}.to_dense()"
         )
@@ -148,10 +151,10 @@ def _check_array(client: int, name: str, array: Array) -> None:
 
 def _check_update(client: int, update: Array, like: Array) -> None:
     _check_array(client, "update", update)
-    if _dtype_name(update) not in ("float32", "float64"):
+    if dtype_name(update) not in ("float32", "float64"):
         raise UpdateError(
             f"client {client}: update must be float32 or float64, "
-            f"got {_dtype_name(update)}"
+            f"got {dtype_name(update)}"
         )
     if update.ndim != 1 or not update.shape[0]:
         raise UpdateError(
@@ -187,6 +190,18 @@ def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> No
         )
 
 
+def check_kept(states: Mapping[int, State], updates: Mapping[int, Update]) -> None:
+    """Refuse what clients would keep if a later round could not use it.
+
+    Args:
+        states: Client -> what its round returned.
+        updates: Client -> what it went in with.
+    """
+    for client, state in states.items():
+        _check_kept(client, "residual", state.residual, updates[client])
+    check_extras(states, next(iter(updates.values())))
+
+
 def check_extras(states: Mapping[int, State], like: Update) -> None:
     """Refuse extras that a later round or a checkpoint could not use.
 
@@ -201,18 +216,36 @@ def check_extras(states: Mapping[int, State], like: Update) -> None:
                 f"got {type(state.extras).__name__}"
             )
         for key, kept in state.extras.items():
-            if not isinstance(key, str):
+            if not isinstance(key, str) or not _is_text(key):
                 raise UpdateError(
                     f"client {client}: extras must be arrays by name, got the name "
                     f"{key!r}"
                 )
             name = f"extras[{key!r}]"
             _check_array(client, name, kept)
+            if not _KEPT.fullmatch(dtype_name(kept)):
+                raise UpdateError(
+                    f"client {client}: {name} must be of floats, whole numbers or "
+                    f"booleans, got {dtype_name(kept)}"
+                )
             if _place(kept) != _place(like):
                 raise UpdateError(
-                    f"client {client}: {name} is a {_place(kept)} but updates are "
-                    f"{_place(like)}"
+                    f"client {client}: {name} must be a {_place(like)} as updates are, "
+                    f"got a {_place(kept)}"
                 )
+
+
+_KEPT = re.compile(r"(bfloat|float|u?int)(8|16|32|64)|bool")
+"""Names of the types that a checkpoint keeps."""
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a file can hold a name: half a surrogate pair is none."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_buffers(
@@ -258,12 +291,13 @@ def _check_writable(client: int, buffer: Array) -> None:
         )
 
 
-def _dtype_name(array: Array) -> str:
+def dtype_name(array: Array) -> str:
+    """Return the name of an array's type, without its library."""
     return str(array.dtype).removeprefix("torch.")
 
 
 def _describe(array: Array) -> str:
-    return f"{_kind(array)} of {_dtype_name(array)} on {device(array)}"
+    return f"{_kind(array)} of {dtype_name(array)} on {device(array)}"
 
 
 def _place(array: Array) -> str:

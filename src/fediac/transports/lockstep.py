@@ -3,21 +3,15 @@
 from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from fediac import native
-from fediac.compressors.protocol import Outcome, Round, State
-from fediac.core.exchange import Answer, Exchange, IndexedSum, Sum, Tally
+from fediac.compressors.protocol import Outcome, Round
+from fediac.core.exchange import Answer, Exchange
 from fediac.core.ledger import Ledger, Row
 from fediac.errors import LocalProtocolError
+from fediac.transports.asked import check_same, require_exchanges, require_outcome
 from fediac.transports.billing import bill_exchange
-
-_SAME: dict[type[Exchange], tuple[str, ...]] = {
-    Tally: ("dim", "threshold"),
-    Sum: ("n_levels", "bits", "limit"),
-    IndexedSum: ("size",),
-}
-"""What one answer for all clients takes to be equal."""
 
 
 class Transport(Protocol):
@@ -85,7 +79,7 @@ def _sort_out(
         else:
             asked[client] = result
     if asked:
-        _check_lockstep(asked, outcomes)
+        check_same(asked, outcomes)
     return asked, outcomes
 
 
@@ -98,77 +92,11 @@ def _advance(
     """
     if not isinstance(client, Generator):
         raise LocalProtocolError(
-            f"run_round must be a generator, with yield, got {_name_kind(client)}"
+            f"run_round must be a generator, with yield, got {type(client).__name__}"
         )
     with native.single_thread():
         try:
             asked = next(client) if answers is None else client.send(answers)
         except StopIteration as stop:
-            return _require_outcome(stop.value)
-    return _require_exchanges(asked)
-
-
-def _require_outcome(returned: object) -> Outcome:
-    if not isinstance(returned, Outcome):
-        raise LocalProtocolError(
-            f"run_round must return an Outcome, got {_name_kind(returned)}"
-        )
-    if type(returned.state) is not State:  # what more one has would be forgotten
-        raise LocalProtocolError(
-            "run_round must return an Outcome with a State, whose extras have room for "
-            f"more than a residual, got {_name_kind(returned.state)}"
-        )
-    return returned
-
-
-def _require_exchanges(yielded: Any) -> tuple[Exchange, ...]:  # noqa: ANN401 - anything
-    """Return what a round yielded, if a transport can carry it."""
-    is_tuple = isinstance(yielded, tuple) and len(yielded) > 0
-    if not is_tuple or not all(isinstance(each, Exchange) for each in yielded):
-        raise LocalProtocolError(
-            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
-            f"got {_name_kind(yielded)}"
-        )
-    exchanges: tuple[Exchange, ...] = yielded
-    return exchanges
-
-
-def _name_kind(given: object) -> str:
-    """Return the type of something, and of what a tuple holds."""
-    name = type(given).__name__
-    if not isinstance(given, tuple):
-        return name
-    return f"{name} of {', '.join(type(each).__name__ for each in given) or 'nothing'}"
-
-
-def _check_lockstep(
-    asked: Mapping[int, tuple[Exchange, ...]], outcomes: Mapping[int, Outcome]
-) -> None:
-    if outcomes:
-        raise LocalProtocolError(
-            f"client {next(iter(asked))} asks more exchanges than "
-            f"client {next(iter(outcomes))}: all clients must ask the same"
-        )
-    first, *others = asked
-    kinds = [type(each).__name__ for each in asked[first]]
-    if len(set(kinds)) < len(kinds):
-        # Bills and simulated packets tell them apart by their kind.
-        raise LocalProtocolError(
-            "exchanges that travel together must be of different kinds, got "
-            f"{', '.join(kinds)}: ask one after the other"
-        )
-    for client in others:
-        found = [type(each).__name__ for each in asked[client]]
-        if found != kinds:
-            raise LocalProtocolError(
-                f"client {client} asks {', '.join(found)} but client {first} asks "
-                f"{', '.join(kinds)}: all clients must ask the same"
-            )
-        for own, other in zip(asked[client], asked[first], strict=True):
-            for name in _SAME.get(type(own), ()):
-                if getattr(own, name) != getattr(other, name):
-                    raise LocalProtocolError(
-                        f"client {client} asks {type(own).__name__} with {name} "
-                        f"{getattr(own, name)} but client {first} with "
-                        f"{getattr(other, name)}: all clients must ask the same"
-                    )
+            return require_outcome(stop.value)
+    return require_exchanges(asked)

@@ -11,6 +11,7 @@ from fediac.errors import (
     AlgorithmError,
     ConfigError,
     FediacError,
+    LocalProtocolError,
     RunError,
     UpdateError,
 )
@@ -273,7 +274,7 @@ def test_a_comparison_that_goes_on_tells_only_of_runs_that_have_ended(
     assert [each["rounds"] for each in ended] == [3, 3]
 
 
-@pytest.mark.parametrize("kind", [UpdateError, AlgorithmError])
+@pytest.mark.parametrize("kind", [UpdateError, AlgorithmError, LocalProtocolError])
 def test_one_that_fails_does_not_keep_the_others_from_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[FediacError]
 ) -> None:

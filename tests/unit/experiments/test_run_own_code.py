@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
-from fediac.errors import ConfigError
+from fediac import imports
+from fediac.errors import AlgorithmError, ConfigError
+from fediac.experiments.checkpoint import load_checkpoint
 from fediac.experiments.records import CONFIG
 from fediac.experiments.run import run_experiment
 from fediac.imports import hash_source
 from tests.support import refuses
-from tests.tiny import make_settings
+from tests.tiny import make_settings, read_lines
 
 SOURCE = {
     "algorithm": "from fediac.compressors import FedAvg as mine\n",
     "model": "from tests.tiny import plain_model as mine\n",
 }
+HANDED_ON = "from own_code_package.inside import mine\n"
 Start = Callable[..., dict[str, Any]]
 
 
@@ -39,7 +42,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> Start:
     def run(source: str, n_rounds: int, *, resumes: bool) -> dict[str, Any]:
         (tmp_path / "own_code_here.py").write_text(source)
         monkeypatch.delitem(sys.modules, "own_code_here", raising=False)
+        imports._hash_files.cache_clear()  # as in a process of its own
         changes = names[what] | {"stop": {"rounds": n_rounds}}
+        changes["save"] = {"checkpoint_every": 100}
         settings = make_settings(tmp_path / "data", **changes)
         run_experiment(settings, tmp_path / "run", resumes=resumes)
         config = tomllib.loads((tmp_path / "run" / CONFIG).read_text())
@@ -83,5 +88,52 @@ def test_a_run_does_not_go_on_with_other_code_unless_it_is_told_to(
     start(other, 3, resumes=True)
 
 
+def test_the_hash_is_that_of_what_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "own_code_package"
+    package.mkdir()
+    inside, outside = package / "inside.py", package / "__init__.py"
+    inside.write_text("def mine(): ...\n")
+    outside.write_text(HANDED_ON)
+    expected = hashlib.sha256(outside.read_bytes() + inside.read_bytes()).hexdigest()
+    imports.import_named("algorithm", "own_code_package:mine")
+    inside.write_text("def mine(): return 7\n")
+    assert hash_source("algorithm", "own_code_package:mine") == expected
+    outside.unlink()
+    assert hash_source("algorithm", "own_code_package:mine") == expected
+
+
 def test_code_without_a_file_has_no_hash() -> None:
     assert hash_source("algorithm", "builtins:len") is None
+
+
+FAILING = """
+from dataclasses import dataclass
+from fediac.compressors import FedAvg
+
+@dataclass
+class mine:
+    n_clients: int
+
+    def run_round(self, update, state, stream, *, out=None):
+        if stream.round_number > LAST:
+            raise ValueError("I did not think of that")
+        return (yield from FedAvg(self.n_clients).run_round(update, state, stream))
+"""
+
+
+@pytest.mark.parametrize("what", ["algorithm"], indirect=True)
+def test_rounds_before_a_failure_are_kept(tmp_path: Path, start: Start) -> None:
+    text = (
+        "algorithm 'own_code_here:mine' failed: ValueError: I did not think of that "
+        "(own_code_here.py, line 11)"
+    )
+    with refuses(text, AlgorithmError):
+        start(FAILING.replace("LAST", "3"), 9, resumes=False)
+    folder = tmp_path / "run"
+    assert [line["round"] for line in read_lines(folder)] == [1, 2, 3]
+    checkpoint = load_checkpoint(folder, device="cpu")
+    assert checkpoint is not None
+    assert checkpoint.progress.round_number == 3

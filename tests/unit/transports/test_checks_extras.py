@@ -73,11 +73,34 @@ PLACES = [
     ),
     (
         {"old": torch.ones(2)},
-        "extras['old'] is a PyTorch tensor on cpu but updates are NumPy array on cpu",
+        "extras['old'] must be a NumPy array on cpu as updates are, got a PyTorch "
+        "tensor on cpu",
     ),
     (
         {"old": torch.ones(2, requires_grad=True)},
         "extras['old'] must not require a gradient, pass extras['old'].detach()",
+    ),
+    (
+        {"half a pair \ud800": np.ones(2)},
+        "extras must be arrays by name, got the name 'half a pair \\ud800'",
+    ),
+    *(
+        (
+            {"odd": array},
+            "extras['odd'] must be of floats, whole numbers or booleans, got "
+            f"{array.dtype}".replace("torch.", ""),
+        )
+        for array in (
+            np.ones(2, np.complex128),
+            np.asarray(["a"]),
+            np.asarray([None]),
+            np.zeros(1, "M8[s]"),
+            torch.ones(2, dtype=torch.complex64),
+        )
+    ),
+    (
+        {"odd": torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged)},
+        "extras['odd'] must be dense, pass extras['odd'].to_dense()",
     ),
 ]
 
@@ -94,6 +117,17 @@ def test_extras_that_no_checkpoint_could_keep_are_refused(
     assert [bytes_of(state.residual) for state in states] == before
     with refuses(f"client 0: {text}", UpdateError):
         run(good_updates(), compressor=Keeping(lambda _: extras))
+
+
+def test_nobody_changes_the_extras_of_others() -> None:
+    # Clients may begin with one state; each would write into it.
+    state = State(extras={"a": np.ones(1)})
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        state.extras["b"] = np.ones(1)  # type: ignore[index]
+    given = {"z": np.ones(1), "a": np.ones(1)}
+    state = State(extras=given)
+    given.pop("z")
+    assert list(state.extras) == ["z", "a"]
 
 
 @pytest.mark.parametrize("absent", [(), (2,)])

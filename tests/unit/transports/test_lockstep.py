@@ -34,7 +34,7 @@ def client(*batches: tuple[Exchange, ...]) -> Round:
         several = answers if isinstance(answers, tuple) else (answers,)
         total = 10 * total + sum(int(answer.peak) for answer in several)
     facts = Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0)
-    return Outcome(Mean(), State(bits=total), facts)
+    return Outcome(Mean(), State(bits=total or None), facts)
 
 
 def spoiled() -> Round:
@@ -110,7 +110,7 @@ def test_client_that_asks_more_than_others_is_refused() -> None:
 
 
 def test_client_that_asks_something_else_is_refused() -> None:
-    votes = Tally(None, 1, 1, 1.0, 8)
+    votes = Tally(np.zeros(1, dtype=np.uint8), 1, 1, 1.0, 8)
     clients = {0: client((Max(1.0),)), 5: client((votes, Max(1.0)))}
     text = "client 5 asks Tally, Max but client 0 asks Max: all clients must ask the"
     with refuses(f"{text} same", LocalProtocolError):
@@ -123,49 +123,7 @@ def test_error_of_a_client_comes_through() -> None:
         run_lockstep(clients, Recorder(), round_number=1, pool=pool)
 
 
-def yields(something: Any) -> Any:
-    yield something
-
-
-class Momentum(State):
-    pass
-
-
-def keeps(state: Any) -> Any:
-    yield (Max(1.0),)
-    return Outcome(Mean(), state, Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0))
-
-
-@pytest.mark.parametrize(
-    ("client", "text"),
-    [
-        (3, "run_round must be a generator, with yield, got int"),
-        (
-            yields(Max(1.0)),
-            "run_round must yield exchanges, as in yield from ask(Max(1.0)), got Max",
-        ),
-        (
-            yields(()),
-            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
-            "got tuple of nothing",
-        ),
-        (
-            yields((Max(1.0), 7)),
-            "run_round must yield exchanges, as in yield from ask(Max(1.0)), "
-            "got tuple of Max, int",
-        ),
-        (yields((Max(1.0),)), "run_round must return an Outcome, got NoneType"),
-        # Whatever a class of its own has, a checkpoint would lose.
-        *(
-            (
-                keeps(state),
-                "run_round must return an Outcome with a State, whose extras have room "
-                f"for more than a residual, got {type(state).__name__}",
-            )
-            for state in (Momentum(), None)
-        ),
-    ],
-)
-def test_a_round_that_is_none_is_refused_by_name(client: Any, text: str) -> None:
+def test_a_round_that_is_no_generator_is_refused() -> None:
+    text = "run_round must be a generator, with yield, got int"
     with refuses(text, LocalProtocolError):
-        run_lockstep({0: client}, Recorder(), round_number=1)
+        run_lockstep({0: 3}, Recorder(), round_number=1)  # type: ignore[dict-item]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fediac.errors import DatasetError, RunError
-from fediac.experiments.commands import FAILED, INTERRUPTED, require_torch
+from fediac.experiments.commands import INTERRUPTED, require_torch
 from fediac.experiments.files import require_folder
-from fediac.experiments.output import open_console, write_json
+from fediac.experiments.output import FAILED, open_console, write_json
 from fediac.experiments.paper.data import can_download, check_data, data_folder
 from fediac.experiments.paper.dry_run import list_steps, render_steps
 from fediac.experiments.paper.plan import PlannedRun, Product, Scope, make_plan

@@ -16,12 +16,7 @@ from fediac.compressors import Compressor, choose_hot
 from fediac.core.bitpack import unpack_bits
 from fediac.core.ledger import Ledger
 from fediac.core.magnitudes import largest
-from fediac.errors import (
-    AlgorithmError,
-    LocalProtocolError,
-    UpdateError,
-    say_count,
-)
+from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.experiments.algorithms import make_compressor
 from fediac.experiments.expected import check_clients
 from fediac.experiments.networks import NetworkSetting, make_network
@@ -33,7 +28,7 @@ from fediac.experiments.output import (
     open_console,
     write_json,
 )
-from fediac.experiments.own import make_own
+from fediac.experiments.own import make_own, require_finite
 from fediac.experiments.shares import parse_share
 from fediac.experiments.short_names import by_short_name, is_own, short_name
 from fediac.experiments.synthetic import synthetic_updates
@@ -160,12 +155,7 @@ def _run_one(
     start = time.perf_counter()
     result = aggregate(updates, compressor, switch=switch, seed=seed, round_number=1)
     seconds = time.perf_counter() - start
-    n_nonfinite = len(result.mean) - int(np.isfinite(result.mean).sum())
-    if n_nonfinite:
-        what = say_count(n_nonfinite, "entry", "entries")
-        raise AlgorithmError(
-            f"algorithm {name!r} must return a finite mean, got {what} that are not"
-        )
+    require_finite(name, result.mean)
     ledger = result.ledger
     return RoundRow(
         algorithm=name,

@@ -12,9 +12,16 @@ from typing import Any
 
 from fediac.compressors import CATALOG, Compressor, State
 from fediac.compressors.protocol import Round
+from fediac.core.corrected import count_nonfinite
 from fediac.core.rng import Stream
 from fediac.core.types import Update
-from fediac.errors import AlgorithmError, ConfigError, FediacError, hint_name
+from fediac.errors import (
+    AlgorithmError,
+    ConfigError,
+    FediacError,
+    hint_name,
+    say_count,
+)
 from fediac.experiments.short_names import is_own
 from fediac.imports import import_named, say_fault
 
@@ -81,6 +88,20 @@ def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
     compressor = _checked(algorithm, made, n_clients)
     is_ours = type(made) in {entry.compressor for entry in CATALOG.values()}
     return compressor if is_ours else _Named(compressor, algorithm)
+
+
+def require_finite(algorithm: str, mean: Update) -> None:
+    """Refuse a mean that would spoil the model: training would be blamed for it.
+
+    Raises:
+        AlgorithmError: Some entries are NaN or infinite.
+    """
+    n_nonfinite = count_nonfinite(mean, None)
+    if n_nonfinite:
+        what = say_count(n_nonfinite, "entry that is", "entries that are")
+        raise AlgorithmError(
+            f"algorithm {algorithm!r} must return a finite mean, got {what} not"
+        )
 
 
 class _Named:

@@ -20,6 +20,7 @@ from fediac.experiments.checkpoint import (
 )
 from fediac.experiments.files import lock_folder
 from fediac.experiments.networks import NetworkSetting, make_network
+from fediac.experiments.own import require_finite
 from fediac.experiments.records import (
     ROUNDS,
     SUMMARY,
@@ -259,6 +260,8 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
     """Run and log one more round; return the progress after it."""
     settings, federation = run.experiment.settings, run.experiment.federation
     done = federation.run_round(progress, client_done=run.watcher.client_done)
+    if is_own(settings.algorithm):
+        require_finite(settings.algorithm, done.result.mean)
     before = records[-1] if records else None
     start = time.perf_counter()
     timings = {

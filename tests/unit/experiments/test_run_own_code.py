@@ -137,3 +137,35 @@ def test_rounds_before_a_failure_are_kept(tmp_path: Path, start: Start) -> None:
     checkpoint = load_checkpoint(folder, device="cpu")
     assert checkpoint is not None
     assert checkpoint.progress.round_number == 3
+
+
+WILD = """
+from dataclasses import dataclass, replace
+from fediac.compressors import FedAvg
+from fediac.core.mean import Mean
+
+@dataclass
+class mine:
+    n_clients: int
+
+    def run_round(self, update, state, stream, *, out=None):
+        inner = FedAvg(self.n_clients)
+        outcome = yield from inner.run_round(update, state, stream)
+        return replace(outcome, mean=Mean((*outcome.mean.parts, self)))
+
+    def write(self, out):
+        out[2:5] = float("inf")
+"""
+
+
+@pytest.mark.parametrize("what", ["algorithm"], indirect=True)
+def test_training_is_not_blamed_for_a_mean_that_is_not_finite(
+    tmp_path: Path, start: Start
+) -> None:
+    text = (
+        "algorithm 'own_code_here:mine' must return a finite mean, got 3 entries that "
+        "are not"
+    )
+    with refuses(text, AlgorithmError):
+        start(WILD, 2, resumes=False)
+    assert not (tmp_path / "run" / "rounds.jsonl").read_text()

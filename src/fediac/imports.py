@@ -53,7 +53,7 @@ def hash_source(what: str, name: str) -> str | None:
 
 def _modules_of(module: str, found: object) -> list[str]:
     """Return the module of a name, and where its package defines what has it."""
-    defining = getattr(found, "__module__", None) or module
+    defining = str(getattr(found, "__module__", module))
     is_inside = defining.partition(".")[0] == module.partition(".")[0]
     return list(dict.fromkeys([module, defining])) if is_inside else [module]
 

@@ -43,6 +43,10 @@ class State:
         if isinstance(self.extras, Mapping):  # clients may begin with one state
             object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
 
+    def __reduce__(self) -> tuple[type["State"], tuple[Any, ...]]:
+        """Let states be copied and pickled, which a read-only mapping cannot be."""
+        return type(self), (self.residual, self.bits, dict(self.extras))
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

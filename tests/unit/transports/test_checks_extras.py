@@ -1,5 +1,7 @@
 """What an algorithm keeps beside a residual: it comes back, or is refused by name."""
 
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +39,11 @@ class Keeping:
         return type(outcome)(
             outcome.mean, State(outcome.state.residual, None, extras), outcome.facts
         )
+
+
+def pickled(state: State) -> State:
+    loaded: State = pickle.loads(pickle.dumps(state))
+    return loaded
 
 
 def counted(before: Any) -> Any:
@@ -128,6 +135,16 @@ def test_nobody_changes_the_extras_of_others() -> None:
     state = State(extras=given)
     given.pop("z")
     assert list(state.extras) == ["z", "a"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickled])
+def test_states_can_be_copied_and_sent_to_other_processes(copied: Any) -> None:
+    state = copied(State(np.ones(3), 9, {"a": np.arange(2)}))
+    assert type(state) is State
+    assert np.array_equal(np.asarray(state.residual), np.ones(3))
+    assert state.bits == 9
+    assert list(state.extras) == ["a"]
+    assert np.array_equal(state.extras["a"], np.arange(2))
 
 
 @pytest.mark.parametrize("absent", [(), (2,)])

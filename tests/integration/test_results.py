@@ -5,6 +5,7 @@ import re
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -129,25 +130,46 @@ DIGITS_ROWS = {
 }
 
 
-def find_cells(label: str, n_columns: int) -> list[str]:
-    """Return a row of that many columns of the README's tables."""
-    text = (ROOT / "README.md").read_text()
+TIME_ROWS = {
+    "FediAC, the paper's votes, width tuned": "fediac",
+    "FediAC, the paper's votes and width": "fediac-bound",
+    "FediAC, votes for the largest entries": "fediac-topk",
+    "FediAC, shared by 16 of them, k = 2 %": "fediac-shared-k2",
+    "libra": "libra",
+    "libra with k = 0.1 %": "libra-k0.1",
+    "SwitchML": "switchml",
+    "FedAvg": "fedavg",
+    "OmniReduce": "omnireduce",
+}
+"""Row of docs/reproduction.md -> entrant; of a family, its best threshold."""
+
+
+def find_cells(label: str, n_columns: int, text: str | None = None) -> list[str]:
+    """Return a row's cells in the first table with it and so many columns.
+
+    Args:
+        label: The row's first cell.
+        n_columns: How many others there are.
+        text: A part of a page; the README by default.
+    """
+    text = (ROOT / "README.md").read_text() if text is None else text
     lines = re.findall(rf"^\| {re.escape(label)} \| (.+) \|$", text, re.M)
     rows: list[list[str]] = [line.split(" | ") for line in lines]
-    (cells,) = [row for row in rows if len(row) == n_columns]
-    return cells
+    return next(row for row in rows if len(row) == n_columns)
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Return the rows of Table I of an entrant, or of a family with thresholds."""
+    stored: list[dict[str, Any]] = json.loads((RESULTS / "table1.json").read_text())
+    exact = [row for row in stored if row["algorithm"] == name]
+    family = [row for row in stored if row["algorithm"].startswith(f"{name}-a")]
+    return exact or family
 
 
 @pytest.mark.parametrize("label", CIFAR_ROWS)
 def test_the_readme_has_the_numbers_of_cifar(label: str) -> None:
     columns = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
-    stored = json.loads((RESULTS / "table1.json").read_text())
-    name = CIFAR_ROWS[label]
-    own = [
-        row
-        for row in stored
-        if name in (row["algorithm"], row["algorithm"].rpartition("-a")[0])
-    ]
+    own = rows_of(CIFAR_ROWS[label])
     for cell, scenario in zip(find_cells(label, 4), columns, strict=True):
         begun = [row for row in own if row["scenario"] == scenario]
         reached = [row for row in begun if row["reached"]]
@@ -161,6 +183,31 @@ def test_the_readme_has_the_numbers_of_cifar(label: str) -> None:
         )
         mark = {1: "", 2: " ‡", 3: " †"}[len(reached)]
         assert cell == f"{mib:,.0f} MiB in {rounds:.3g}{mark}"
+
+
+@pytest.mark.parametrize("label", TIME_ROWS)
+def test_the_reproduction_has_the_times_of_its_runs(label: str) -> None:
+    text = (ROOT / "docs" / "reproduction.md").read_text()
+    section = text[text.index("## Time to the target") :]
+    columns = (
+        "cifar10-iid",
+        "cifar10-noniid",
+        "unipen62",
+        "cifar100-iid",
+        "cifar100-noniid",
+    )
+    own = rows_of(TIME_ROWS[label])
+    for cell, scenario in zip(find_cells(label, 5, section), columns, strict=True):
+        reached = [
+            row["time_s"]
+            for row in own
+            if row["scenario"] == scenario and row["reached"]
+        ]
+        if not reached:
+            assert re.fullmatch("not run|not yet|not in 300 rounds", cell)
+            continue
+        mark = {1: "", 3: " †"}[len(reached)]
+        assert cell == f"{fmean(reached):,.1f}{mark}"
 
 
 @pytest.mark.parametrize("label", DIGITS_ROWS)

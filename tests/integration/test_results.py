@@ -135,6 +135,7 @@ TIME_ROWS = {
     "FediAC, the paper's votes and width": "fediac-bound",
     "FediAC, votes for the largest entries": "fediac-topk",
     "FediAC, shared by 16 of them, k = 2 %": "fediac-shared-k2",
+    "FediAC, shared, k = 10 %, a = 8": "fediac-shared-k10-a8",
     "libra": "libra",
     "libra with k = 0.1 %": "libra-k0.1",
     "SwitchML": "switchml",

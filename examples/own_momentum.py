@@ -38,8 +38,7 @@ class Momentum:
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
     ) -> Round:
         """Run a round of ``inner`` with the velocity instead of the update."""
-        before = state.extras.get("velocity")
-        velocity = update if before is None else self.share * before + update
+        velocity = self.share * state.extras.get("velocity", 0.0) + update
         outcome = yield from self.inner.run_round(
             velocity, replace(state, extras={}), stream, out=out
         )

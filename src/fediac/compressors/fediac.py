@@ -15,8 +15,8 @@ Deviations, all of which keep the paper's mathematics:
   it, and what it cuts stays in the residual.
 
 Not in the paper, and off by default: neighbouring entries that share a vote
-(``entries_per_vote``, see `fediac.core.groups`), and a width that grows
-(``bits="adaptive"``).
+(``entries_per_vote``, see `fediac.core.groups`), a width that grows
+(``bits="adaptive"``), and residuals that fade (``fade``).
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ from fediac.core.quantize import (
     float32_above,
     send_chosen,
 )
-from fediac.core.residual import restore_missed
+from fediac.core.residual import check_fade, fade_residual, restore_missed
 from fediac.core.rng import Stream
 from fediac.core.tuning import best_bits, least_bits
 from fediac.core.types import Update
@@ -83,6 +83,8 @@ class FediAC:
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
             client then votes for n_votes / entries_per_vote groups.
+        fade: Share of the residual that a client forgets every round; the paper's is 0.
+            What others never vote for is then not kept for good.
     """
 
     n_clients: int
@@ -92,6 +94,7 @@ class FediAC:
     law: Law = "bernoulli"
     residual: bool = True
     entries_per_vote: int = 1
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual)
@@ -116,6 +119,7 @@ class FediAC:
                 f"vote (entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
                 "counts a vote an entry"
             )
+        check_fade(self.fade, residual=self.residual)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
@@ -144,7 +148,10 @@ class FediAC:
         bits, peak = consensus.bits, consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
             # A round of zeros does not settle the width.
-            after = State(kept, state.bits if peak < MIN_PEAK else bits)
+            after = State(
+                fade_residual(kept, self.fade),
+                state.bits if peak < MIN_PEAK else bits,
+            )
             return unsent(corrected, after, n_votes=n_votes, bits=bits, peak=peak)
         gia = spread_groups(consensus.gia, update.shape[0], self.entries_per_vote)
         grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
@@ -173,7 +180,8 @@ class FediAC:
             ),
         )
         mean = Mean((LaneMean(totals, grid.scale, gia),))
-        return Outcome(mean, State(kept, self._next_bits(facts)), facts)
+        faded = fade_residual(kept, self.fade)
+        return Outcome(mean, State(faded, self._next_bits(facts)), facts)
 
     def _wished_bits(self, corrected: Corrected, state: State) -> int:
         """Return the width this client asks for."""

@@ -1,4 +1,10 @@
-"""What was sent but not counted goes back to the residual: nothing is lost."""
+"""What happens to a residual between two rounds.
+
+What was sent but not counted goes back to it, so nothing is lost; with a fade, a share
+of all of it is forgotten.
+"""
+
+from math import isfinite
 
 from array_api_compat import array_namespace
 
@@ -36,3 +42,20 @@ def restore_missed(
         total = xp.astype(restored[where], xp.float64) + back
         restored[where] = xp.astype(total, restored.dtype)
     return restored
+
+
+def check_fade(fade: object, *, residual: bool) -> None:
+    """Raise unless ``fade`` is a share below all of a residual that is kept."""
+    if isinstance(fade, bool) or not isinstance(fade, (int, float)):
+        raise TypeError(f"fade must be a number, got {fade!r}")
+    if not (isfinite(fade) and 0.0 <= fade < 1.0):
+        raise ValueError(f"fade must be at least 0 and below 1, got {fade}")
+    if fade and not residual:
+        raise ValueError(f"fade must be 0 without a residual, got {fade}")
+
+
+def fade_residual(residual: Update | None, fade: float) -> Update | None:
+    """Return the residual without ``fade`` of it; it is changed in place."""
+    if residual is not None and fade:
+        residual *= 1.0 - fade
+    return residual

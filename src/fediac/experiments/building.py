@@ -281,6 +281,7 @@ def _make_fediac(
         law=settings.fediac.law,
         residual=settings.fediac.residual,
         entries_per_vote=settings.fediac.entries_per_vote,
+        fade=settings.fediac.fade,
     )
 
 

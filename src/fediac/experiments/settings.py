@@ -180,6 +180,7 @@ class FediacSettings:
             1, or a power of two from 8 on. More make votes cheaper; ``bound`` still
             counts on votes for single entries.
         residual: Keep what is not sent for the next round.
+        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
     """
 
     votes: Share = "5%"
@@ -188,6 +189,7 @@ class FediacSettings:
     law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
     entries_per_vote: int = 1
     residual: bool = True
+    fade: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,16 @@ class TestLevels:
         assert np.array_equal(outcome.state.residual, expected.astype(np.float32))
         assert outcome.state.bits == 10
 
+    def test_a_part_of_the_residual_may_be_forgotten(self) -> None:
+        outcomes = []
+        for fade in (0.0, 0.25):
+            client = start(FediAC(2, 5, 2, bits=10, fade=fade), some_update())
+            answer(client)
+            outcomes.append(answer(client, totals(answer(client, consensus()))))
+        whole, faded = (each.state.residual for each in outcomes)
+        assert np.array_equal(faded, whole * np.float32(0.75))
+        assert outcomes[0].facts == outcomes[1].facts
+
     def test_client_left_out_of_a_packet_keeps_its_values(self) -> None:
         client = start(FediAC(2, 5, 2, bits=10), some_update())
         answer(client)
@@ -255,6 +265,13 @@ class TestNothingToSend:
         assert outcome.mean.parts == ()
         assert (outcome.facts.n_chosen, outcome.facts.scale) == (0, 0.0)
         assert outcome.facts.left_energy == outcome.facts.energy
+
+    def test_a_residual_fades_all_the_same(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10, fade=0.25), some_update())
+        answer(client)
+        outcome = answer(client, consensus(GIA & False))
+        faded = some_update() * np.float32(0.75)
+        assert np.array_equal(outcome.state.residual, faded)
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,15 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         for share in ("1", "2")
         for bits in (8, 9)
     ),
+    "fediac-shared-fade": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-a{a}-fade0.1",
+            "fediac",
+            (*_shared(share, "adaptive", a), ("fediac.fade", 0.1)),
+            f"k = {share} %, a = {a}",
+        )
+        for share, a in (("2", 3), ("5", 3), ("5", 4), ("10", 8))
+    ),
     "fediac-shared-votes": tuple(
         Entrant(
             f"fediac-shared-k{share}-a{a}",
@@ -147,7 +156,7 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
 }
 """Family -> the settings that the paper chose from (Sec. V-A3).
 
-The last four are ours. In ``fediac-topk`` clients vote for exactly their k largest
+The last five are ours. In ``fediac-topk`` clients vote for exactly their k largest
 entries; they agree more often then, so higher thresholds are worth a try. The width is
 the paper's, which was the better one in all rows. In ``fediac-shared`` they vote for
 the groups of 16 entries that hold the largest; votes are so cheap then that fewer
@@ -155,6 +164,8 @@ entries and more rounds may pay. So few entries may need lanes wider than the pa
 bound, hence the width grows where it must; but it begins at the bound, which may be
 wider than it has to be, hence ``fediac-shared-bits``. A shared vote costs the same
 whatever k is, so the threshold may go up and down with it: ``fediac-shared-votes``.
+Where few entries are sent, a residual is many rounds old when its turn comes; in
+``fediac-shared-fade`` a tenth of it is forgotten every round.
 """
 
 

@@ -213,14 +213,15 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "MiB of all clients, up and down, in how many rounds and in which simulated "
         "time on the fast switch, for the settings that the paper chose from (arXiv "
         "2402.03815, Sec. V-A3). Bold: the least traffic of those that were run, over "
-        "the seeds that all of them have; italics: the least time. Four families are "
+        "the seeds that all of them have; italics: the least time. Five families are "
         "not in the paper: in fediac-topk clients vote for their k largest entries "
         "without drawing numbers, in the fediac-shared ones for the groups of 16 "
         "neighbours that hold the largest, with a = 3 unless it says otherwise. The "
         "width of fediac is tuned, that of fediac-topk the paper's, that of "
-        "fediac-shared and fediac-shared-votes adaptive: the paper's, and wider after "
-        "a round that left a client as much as it had. Several seeds: mean (range). "
-        + NOT_YET,
+        "the other fediac-shared ones, where none is named, adaptive: the paper's, and "
+        "wider after a round that left a client as much as it had. In "
+        "fediac-shared-fade a client forgets a tenth of its residual every round. "
+        "Several seeds: mean (range). " + NOT_YET,
     ]
     for family in dict.fromkeys(each.family for each in candidates):
         inside = [each for each in candidates if each.family == family]

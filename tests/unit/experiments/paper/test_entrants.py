@@ -83,6 +83,16 @@ def test_thresholds_go_up_and_down_with_votes_that_entries_share() -> None:
         assert each == replace(usual, fediac=fediac)
 
 
+def test_residuals_that_fade_are_a_family_of_their_own() -> None:
+    swept = [entrant.apply(IID) for entrant in CANDIDATES["fediac-shared-fade"]]
+    usual = CANDIDATES["fediac-shared"][2].apply(IID)
+    settings = [(each.fediac.votes, each.fediac.threshold) for each in swept]
+    assert settings == [("2%", 3), ("5%", 3), ("5%", 4), ("10%", 8)]
+    for each, (votes, threshold) in zip(swept, settings, strict=True):
+        fediac = replace(usual.fediac, votes=votes, threshold=threshold, fade=0.1)
+        assert each == replace(usual, fediac=fediac)
+
+
 def test_only_what_an_entrant_changes_is_changed() -> None:
     entrant = CANDIDATES["switchml"][1]
     changed = entrant.apply(IID)

@@ -230,3 +230,27 @@ def test_without_residual_nothing_is_kept_and_the_mean_is_the_same(
     anything: Any = forgetful
     mindful = replace(anything, residual=True)
     assert bytes_of(run_round(updates, mindful).mean) == bytes_of(packets.mean)
+
+
+@pytest.mark.parametrize(
+    "magnitude", [1.0, 2.0**-110], ids=["usual", "nothing to send"]
+)
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_a_residual_that_fades_is_a_share_of_what_it_would_be(
+    name: str, arrays: tuple[Make, type[Any]], magnitude: float
+) -> None:
+    make, dtype = arrays
+    anything: Any = FORGETFUL[name](3, 300)
+    updates = [
+        make(to_numpy(each) * dtype(magnitude))
+        for each in make_updates(3, 300, make, dtype)
+    ]
+    whole, faded = (
+        run_round(updates, replace(anything, residual=True, fade=fade))
+        for fade in (0.0, 0.25)
+    )
+    for state, after in zip(whole.states, faded.states, strict=True):
+        assert state.residual is not None
+        assert residual_bytes(after) == bytes_of(state.residual * 0.75)
+    others = faded.fingerprint() | {"residuals": whole.fingerprint()["residuals"]}
+    assert others == whole.fingerprint()

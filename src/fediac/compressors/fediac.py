@@ -53,7 +53,7 @@ from fediac.core.quantize import (
     float32_above,
     send_chosen,
 )
-from fediac.core.residual import check_fade, fade_residual, restore_missed
+from fediac.core.residual import fade_residual, restore_missed
 from fediac.core.rng import Stream
 from fediac.core.tuning import best_bits, least_bits
 from fediac.core.types import Update
@@ -97,7 +97,7 @@ class FediAC:
     fade: float = 0.0
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual)
+        check_common(self, residual=self.residual, fade=self.fade)
         check_count("n_votes", self.n_votes)
         check_whole("threshold", self.threshold)
         if not 1 <= self.threshold <= self.n_clients:
@@ -119,7 +119,6 @@ class FediAC:
                 f"vote (entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
                 "counts a vote an entry"
             )
-        check_fade(self.fade, residual=self.residual)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None

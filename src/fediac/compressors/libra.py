@@ -46,6 +46,7 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
+from fediac.core.residual import fade_residual
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Indices, Update
 
@@ -104,15 +105,17 @@ class Libra:
     Attributes:
         hot: Entry numbers that have a register, ascending; equal on all clients.
         residual: Keep the other entries for the next round.
+        fade: Share of what is kept that is forgotten every round.
     """
 
     n_clients: int
     n_sent: int
     hot: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     residual: bool = True
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual)
+        check_common(self, residual=self.residual, fade=self.fade)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_count("n_sent", self.n_sent)
         _check_hot(self.hot)
@@ -134,7 +137,8 @@ class Libra:
             corrected, bits=BITS, n_clients=self.n_clients
         )
         if grid is None:
-            return unsent(corrected, State(kept), n_votes=0, bits=BITS, peak=peak)
+            after = State(fade_residual(kept, self.fade))
+            return unsent(corrected, after, n_votes=0, bits=BITS, peak=peak)
         indices = indices_of_largest(values, self.n_sent)
         hot, addresses, cold = self._split(indices)
         hot_values, cold_values = values[hot], values[cold]
@@ -158,7 +162,8 @@ class Libra:
                 corrected, chosen=sent_energy, left=energy_of(left)
             ),
         )
-        return Outcome(Mean(parts), State(kept), facts)
+        after = State(fade_residual(kept, self.fade))
+        return Outcome(Mean(parts), after, facts)
 
     def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:
         """Return the hot ones of ``indices``, their registers, and the cold ones."""

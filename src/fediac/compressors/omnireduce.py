@@ -36,6 +36,7 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
+from fediac.core.residual import fade_residual
 from fediac.core.rng import Stream
 from fediac.core.types import Indices, Levels, Update
 
@@ -50,15 +51,17 @@ class OmniReduce:
         n_sent: k, entries a client keeps.
         block: Entries of a block; 360 levels fill a packet.
         residual: Keep the other entries for the next round.
+        fade: Share of what is kept that is forgotten every round.
     """
 
     n_clients: int
     n_sent: int
     block: int = 360
     residual: bool = True
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual)
+        check_common(self, residual=self.residual, fade=self.fade)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_count("n_sent", self.n_sent)
         check_whole("block", self.block, at_least=1)
@@ -75,7 +78,8 @@ class OmniReduce:
             corrected, bits=BITS, n_clients=self.n_clients
         )
         if grid is None:
-            return unsent(corrected, State(kept), n_votes=0, bits=BITS, peak=peak)
+            after = State(fade_residual(kept, self.fade))
+            return unsent(corrected, after, n_votes=0, bits=BITS, peak=peak)
         indices = indices_of_largest(values, self.n_sent)
         indices = indices[values[indices] != 0]
         chosen = values[indices]
@@ -95,7 +99,8 @@ class OmniReduce:
                 corrected, chosen=energy_of(chosen), left=energy_of(left)
             ),
         )
-        return Outcome(Mean((BlockMean(totals, grid.scale),)), State(kept), facts)
+        mean = Mean((BlockMean(totals, grid.scale),))
+        return Outcome(mean, State(fade_residual(kept, self.fade)), facts)
 
     def _blocks(self, indices: Indices, levels: Levels) -> BlockSum:
         """Return the blocks that hold ``indices``, zero but for their levels."""

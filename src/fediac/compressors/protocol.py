@@ -17,6 +17,7 @@ from fediac.core.corrected import Corrected, correct
 from fediac.core.exchange import Answer, Exchange, Max, Peak
 from fediac.core.mean import Mean
 from fediac.core.quantize import MIN_PEAK, Grid, float32_above
+from fediac.core.residual import check_fade
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.core.whole import as_whole
@@ -135,7 +136,9 @@ def check_flag(name: str, flag: object) -> None:
         raise TypeError(f"{name} must be True or False, got {flag!r}")
 
 
-def check_common(compressor: "Compressor", *, residual: object = True) -> None:
+def check_common(
+    compressor: "Compressor", *, residual: object = True, fade: object = 0.0
+) -> None:
     """Raise unless what most algorithms have is of the right kind.
 
     Whole numbers of NumPy become Python's: a round may take them anywhere.
@@ -146,6 +149,7 @@ def check_common(compressor: "Compressor", *, residual: object = True) -> None:
             object.__setattr__(compressor, each.name, int(number))
     check_whole("n_clients", compressor.n_clients, at_least=1)
     check_flag("residual", residual)
+    check_fade(fade, residual=bool(residual))
 
 
 def check_count(name: str, count: int, update: Update | None = None) -> None:

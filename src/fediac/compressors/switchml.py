@@ -25,7 +25,7 @@ from fediac.compressors.protocol import (
 from fediac.core.exchange import Sum, Totals
 from fediac.core.mean import LaneMean, Mean
 from fediac.core.quantize import check_lanes, send_chosen
-from fediac.core.residual import restore_missed
+from fediac.core.residual import fade_residual, restore_missed
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 
@@ -37,14 +37,16 @@ class SwitchML:
     Attributes:
         bits: Width of a lane.
         residual: Keep the rounding error for the next round.
+        fade: Share of what is kept that is forgotten every round.
     """
 
     n_clients: int
     bits: int = 12
     residual: bool = True
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual)
+        check_common(self, residual=self.residual, fade=self.fade)
         check_whole("bits", self.bits)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 
@@ -59,7 +61,8 @@ class SwitchML:
             corrected, bits=self.bits, n_clients=self.n_clients
         )
         if grid is None:
-            return unsent(corrected, State(kept), n_votes=0, bits=self.bits, peak=peak)
+            after = State(fade_residual(kept, self.fade))
+            return unsent(corrected, after, n_votes=0, bits=self.bits, peak=peak)
         sent = send_chosen(values, None, grid, stream.purpose("rounding"), out=kept)
         totals: Totals = yield from ask(
             Sum(sent.lanes, sent.n_levels, grid.bits, grid.limit)
@@ -77,4 +80,4 @@ class SwitchML:
             left_energy=sent.left_energy,
         )
         mean = Mean((LaneMean(totals, grid.scale, None),))
-        return Outcome(mean, State(kept), facts)
+        return Outcome(mean, State(fade_residual(kept, self.fade)), facts)

@@ -23,6 +23,7 @@ from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.quantize import energy_of
+from fediac.core.residual import fade_residual
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 
@@ -33,14 +34,16 @@ class TopK:
 
     Attributes:
         residual: Keep the other entries for the next round.
+        fade: Share of what is kept that is forgotten every round.
     """
 
     n_clients: int
     n_sent: int
     residual: bool = True
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual)
+        check_common(self, residual=self.residual, fade=self.fade)
         check_count("n_sent", self.n_sent)
 
     def run_round(
@@ -67,4 +70,4 @@ class TopK:
             left_energy=left_energy(corrected, chosen=energy_of(chosen)),
         )
         mean = Mean((FloatMean(totals.values, totals.indices),))
-        return Outcome(mean, State(kept), facts)
+        return Outcome(mean, State(fade_residual(kept, self.fade)), facts)

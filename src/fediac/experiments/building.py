@@ -251,20 +251,25 @@ def _make_algorithm(
             )
             return _make_fediac(settings, dim, n, threshold, bits)
         case "switchml":
-            return SwitchML(n, settings.switchml.bits, settings.switchml.residual)
+            switchml = settings.switchml
+            return SwitchML(n, switchml.bits, switchml.residual, switchml.fade)
         case "omnireduce":
             omnireduce = settings.omnireduce
             n_sent = _count(omnireduce.sent, "entries", of=dim, name="omnireduce.sent")
-            return OmniReduce(n, n_sent, omnireduce.block, omnireduce.residual)
+            return OmniReduce(
+                n, n_sent, omnireduce.block, omnireduce.residual, omnireduce.fade
+            )
         case "libra":
-            n_sent = _count(settings.libra.sent, "entries", of=dim, name="libra.sent")
+            libra = settings.libra
+            n_sent = _count(libra.sent, "entries", of=dim, name="libra.sent")
             entries = np.zeros(0, dtype=np.int64) if hot is None else hot
-            return Libra(n, n_sent, entries, settings.libra.residual)
+            return Libra(n, n_sent, entries, libra.residual, libra.fade)
         case "fedavg":
             return FedAvg(n)
         case "topk":
-            n_sent = _count(settings.topk.sent, "entries", of=dim, name="topk.sent")
-            return TopK(n, n_sent, settings.topk.residual)
+            topk = settings.topk
+            n_sent = _count(topk.sent, "entries", of=dim, name="topk.sent")
+            return TopK(n, n_sent, topk.residual, topk.fade)
         case other:
             # One without a table of settings has its best ones in `algorithms`.
             return make_compressor(other, dim=dim, n_clients=n)

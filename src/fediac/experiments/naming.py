@@ -84,8 +84,8 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "threshold": "fediac.threshold",
         "law": "fediac.law",
         "entries_per_vote": "fediac.entries_per_vote",
-        "fade": "fediac.fade",
         "block": "omnireduce.block",
         "n_sent": f"{own}.sent",
         "bits": f"{own}.bits",
+        "fade": f"{own}.fade",
     }

@@ -199,10 +199,12 @@ class SwitchmlSettings:
     Attributes:
         bits: Width of the switch's sums.
         residual: Keep the rounding error for the next round.
+        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
     """
 
     bits: int = 12
     residual: bool = True
+    fade: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +215,13 @@ class OmnireduceSettings:
         sent: Entries a client keeps: a count, or a share of all entries.
         block: Entries of a block.
         residual: Keep what is not sent for the next round.
+        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
     """
 
     sent: Share = "5%"
     block: int = 360
     residual: bool = True
+    fade: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +232,13 @@ class LibraSettings:
         sent: Entries a client sends: a count, or a share of all entries.
         hot_rounds: Rounds of the training beforehand that finds hot entries.
         residual: Keep what is not sent for the next round.
+        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
     """
 
     sent: Share = "1%"
     hot_rounds: int = 3
     residual: bool = True
+    fade: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +253,12 @@ class TopkSettings:
     Attributes:
         sent: Entries a client sends: a count, or a share of all entries.
         residual: Keep what is not sent for the next round.
+        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
     """
 
     sent: Share = "1%"
     residual: bool = True
+    fade: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

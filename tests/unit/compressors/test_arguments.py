@@ -73,6 +73,12 @@ def test_a_residual_is_kept_or_not(make: Make) -> None:
         make(**GOOD[make], residual="no")
 
 
+@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
+def test_a_residual_does_not_fade_altogether(make: Make) -> None:
+    with refuses("fade must be at least 0 and below 1, got 1.0"):
+        make(**GOOD[make], fade=1.0)
+
+
 @pytest.mark.parametrize("bits", [True, 2.5, None, "wide", np.array([8, 9])])
 def test_the_width_is_a_number_or_a_rule(bits: Any) -> None:
     with refuses(

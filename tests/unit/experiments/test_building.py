@@ -66,6 +66,16 @@ def test_shares_are_resolved_when_the_model_is_known(
     assert federation.compressor(1) == expected
 
 
+@pytest.mark.parametrize(
+    "algorithm", ["fediac", "switchml", "omnireduce", "libra", "topk"]
+)
+def test_a_residual_fades_as_its_algorithms_table_says(
+    build: Any, algorithm: str
+) -> None:
+    federation = build(algorithm=algorithm, **{algorithm: {"fade": 0.25}}).federation
+    assert federation.compressor(1).fade == 0.25
+
+
 def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
     experiment = build(
         clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}

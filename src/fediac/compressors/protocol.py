@@ -7,7 +7,7 @@ transport, so every transport runs it.
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, fields
-from numbers import Integral
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -141,12 +141,15 @@ def check_common(
 ) -> None:
     """Raise unless what most algorithms have is of the right kind.
 
-    Whole numbers of NumPy become Python's: a round may take them anywhere.
+    Numbers of NumPy become Python's: a round may take them anywhere, and one of 64 bits
+    would make products with 32-bit arrays others.
     """
     for each in fields(compressor):  # type: ignore[arg-type] # algorithms are dataclasses
         number = getattr(compressor, each.name)
         if isinstance(number, Integral) and not isinstance(number, int):
             object.__setattr__(compressor, each.name, int(number))
+        elif isinstance(number, Real) and not isinstance(number, int):
+            object.__setattr__(compressor, each.name, float(number))
     check_whole("n_clients", compressor.n_clients, at_least=1)
     check_flag("residual", residual)
     check_fade(fade, residual=bool(residual))

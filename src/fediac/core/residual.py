@@ -4,7 +4,7 @@ What was sent but not counted goes back to it, so nothing is lost; with a fade, 
 of all of it is forgotten.
 """
 
-from math import isfinite
+from numbers import Real
 
 from array_api_compat import array_namespace
 
@@ -46,9 +46,9 @@ def restore_missed(
 
 def check_fade(fade: object, *, residual: bool) -> None:
     """Raise unless ``fade`` is a share below all of a residual that is kept."""
-    if isinstance(fade, bool) or not isinstance(fade, (int, float)):
+    if isinstance(fade, bool) or not isinstance(fade, Real):
         raise TypeError(f"fade must be a number, got {fade!r}")
-    if not (isfinite(fade) and 0.0 <= fade < 1.0):
+    if not 0.0 <= float(fade) < 1.0:  # nor is NaN
         raise ValueError(f"fade must be at least 0 and below 1, got {fade}")
     if fade and not residual:
         raise ValueError(f"fade must be 0 without a residual, got {fade}")

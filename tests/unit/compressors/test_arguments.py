@@ -73,6 +73,14 @@ def test_a_residual_is_kept_or_not(make: Make) -> None:
         make(**GOOD[make], residual="no")
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
+def test_a_fade_may_be_a_number_of_numpy(make: Make, kind: Any) -> None:
+    made = make(**GOOD[make], fade=kind(0.25))
+    assert type(made.fade) is float
+    assert made.fade == 0.25
+
+
 @pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
 def test_a_residual_does_not_fade_altogether(make: Make) -> None:
     with refuses("fade must be at least 0 and below 1, got 1.0"):

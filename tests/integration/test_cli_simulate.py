@@ -188,7 +188,7 @@ class TestSimulate:
             ),
             (
                 ["--memory=9000"],
-                "--memory must have slots for a tally, got none",
+                "--memory must be at least 12288 for a tally from 3 clients, got 9000",
             ),
             (
                 ["--plot=round.txt"],
@@ -267,12 +267,13 @@ RANGE = "--rates must be a range with 0 < lowest <= highest <= 536870912, got "
             ["--switch=0.01"],
             "--switch must be at least 0.04 packets a second, got 0.01",
         ),
+        (["--switch=-1"], "--switch must be at least 0.04 packets a second, got -1"),
         *(
             (
                 [f"--switch={text}"],
                 f"--switch must be fast, slow or packets a second, got {text!r}",
             )
-            for text in ("quick", "", "-1", "nan", "inf")
+            for text in ("quick", "", "nan", "inf")
         ),
     ],
 )

@@ -1,6 +1,6 @@
 """Settings -> everything a run needs, built once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,11 +22,13 @@ from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
 from fediac.experiments.algorithms import make_compressor
+from fediac.experiments.networks import bounded_memory
 from fediac.experiments.own import make_own, require_algorithm
 from fediac.experiments.settings import RunSettings, TrainSettings
 from fediac.experiments.shares import parse_share
 from fediac.experiments.short_names import is_own
 from fediac.switch import Switch
+from fediac.switch.registers import Layout
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
 from fediac.training.datasets import Dataset, load_dataset
@@ -35,7 +37,7 @@ from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
-from fediac.transports.packets import require_block
+from fediac.transports.capacity import require_capacity
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
@@ -228,9 +230,23 @@ def make_chooser(
         return _make_algorithm(settings, dim, n, choices.hot)
 
     first = choose(1)
-    if isinstance(first, OmniReduce):
-        require_block(switch.payload_bytes, first.block)
+    n_clients, register_bytes = settings.clients.number, switch.register_bytes
+    layout = Layout(n_clients, switch.payload_bytes, register_bytes)
+    require_capacity(first, layout)
+    if settings.network.memory == "bounded":
+        threshold = getattr(first, "threshold", 1)
+        memory = bounded_memory(register_bytes, n_clients, threshold)
+        for kind in _STREAMED.get(type(first), ()):
+            memory.window_of(kind)
     return choose
+
+
+_STREAMED: Mapping[type, tuple[str, ...]] = {
+    FediAC: ("tally", "sum"),
+    SwitchML: ("sum",),
+    OmniReduce: ("blocksum",),
+}
+"""Which exchanges of an algorithm need slots for a window of packets."""
 
 
 def _make_algorithm(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
-from fediac.errors import TraceError
+from fediac.errors import TraceError, say_count
 from fediac.experiments.shares import parse_count
 from fediac.sim import (
     Bounded,
@@ -66,7 +66,7 @@ def make_network(
     """
     memory = None
     if setting.memory is not None:
-        memory = _bounded(setting.memory, n_clients, threshold)
+        memory = bounded_memory(setting.memory, n_clients, threshold)
     return Network(
         uplinks=parse_rates(setting.rates, n_clients, seed=seed),
         switch=parse_switch(setting.switch),
@@ -87,7 +87,7 @@ def describe_network(setting: NetworkSetting) -> str:
 def parse_switch(text: str) -> Service:
     """Return the switch: ``fast``, ``slow`` or its packets a second."""
     written = text.strip()
-    if _ONE.fullmatch(written):
+    if _ONE.fullmatch(written.removeprefix("-")):
         if float(written) < _SLOWEST_SWITCH:
             raise ValueError(
                 f"switch must be at least {_SLOWEST_SWITCH} packets a second, "
@@ -177,11 +177,16 @@ def _load_trace(text: str) -> Rates:
         raise TraceError(f"rates must be a trace of packets, got {error}") from error
 
 
-def _bounded(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
+def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
     """Return the slots that clients may fill ahead of the answers they have.
 
     Half of a streamed exchange's slots keep the answers of the last window for who lost
     them; block sums need two thirds, see ``fediac.switch.blocks``.
+
+    Args:
+        register_bytes: Memory of the switch.
+        n_clients: Clients that it serves.
+        threshold: Votes an entry needs, which decides how long a slot of a tally is.
     """
     layout = Layout(n_clients, PAYLOAD.payload_bytes, register_bytes)
     windows = {
@@ -190,4 +195,11 @@ def _bounded(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
         "sum": layout.n_slots(Kind.SUM) // 2,
         "blocksum": (layout.n_slots(Kind.BLOCK_SUM) + 1) // 3,
     }
-    return Bounded({kind: window for kind, window in windows.items() if window})
+    kinds = {"tally": Kind.TALLY, "sum": Kind.SUM, "blocksum": Kind.BLOCK_SUM}
+    missing = {
+        name: f"memory must be at least {layout.least_bytes(kind, 2, threshold)} for a "
+        f"{name} from {say_count(n_clients, 'client')}, got {register_bytes}"
+        for name, kind in kinds.items()
+    }
+    slots = {kind: window for kind, window in windows.items() if window}
+    return Bounded(slots, missing=missing)

@@ -66,10 +66,12 @@ class Bounded:
             of exchange (tally, sum, max, blocksum).
         window: Packets of a client in flight, at most as many as there are slots;
             None: as many.
+        missing: Kind of exchange -> why it has no slots.
     """
 
     n_slots: int | Mapping[str, int]
     window: int | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         slots = self.n_slots
@@ -84,7 +86,8 @@ class Bounded:
         n_slots = self.n_slots
         if isinstance(n_slots, Mapping):
             if kind not in n_slots:
-                raise ValueError(f"memory must have slots for a {kind}, got none")
+                fault = f"memory must have slots for a {kind}, got none"
+                raise ValueError(self.missing.get(kind, fault))
             n_slots = n_slots[kind]
         return n_slots if self.window is None else min(self.window, n_slots)
 

@@ -133,6 +133,12 @@ class Layout:
             room -= self.clocks_bytes
         return max(0, room // self.slot_bytes(kind, threshold))
 
+    def least_bytes(self, kind: Kind, n_slots: int, threshold: int = 1) -> int:
+        """Return the register bytes that give a streamed exchange so many slots."""
+        fixed = self.clocks_bytes if kind == Kind.BLOCK_SUM else 0
+        half = _align(fixed + n_slots * self.slot_bytes(kind, threshold))
+        return self.halves_at + 2 * half
+
     def indexed_bytes(self, size: int) -> int:
         """Return the register bytes of an indexed sum with ``size`` addresses."""
         clients = self.bitmap_bytes + _align(4 * self.n_clients)

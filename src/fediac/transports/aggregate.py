@@ -15,6 +15,7 @@ from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.transports.arrays import ArrayTransport
+from fediac.transports.capacity import require_capacity
 from fediac.transports.checks import (
     check_arguments,
     check_finite,
@@ -97,8 +98,9 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             what keeps its random numbers apart from the first one's.
 
     Raises:
-        UpdateError: An update is not finite or does not fit the others. Nothing has
-            been changed then.
+        UpdateError: An update is not finite or does not fit the others.
+        ValueError: The switch is too small for one of this package's algorithms.
+            Nothing has been changed in either case.
     """
     check_arguments(
         updates, compressor, switch, seed=seed, round_number=round_number, phase=phase
@@ -117,6 +119,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     switch.forget_peak()
     job = switch.open(len(updates), present=members)
     try:
+        require_capacity(compressor, job.layout)
         clients = {
             i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
             for i, update in present.items()

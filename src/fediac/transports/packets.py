@@ -39,13 +39,10 @@ def require_slots(layout: Layout, kind: Kind, threshold: int = 1) -> int:
     n_slots = layout.n_slots(kind, threshold)
     if n_slots:
         return n_slots
-    fixed = layout.clocks_bytes if kind == Kind.BLOCK_SUM else 0
-    half = -(-(fixed + layout.slot_bytes(kind, threshold)) // 8) * 8
     raise ValueError(
-        f"register_bytes must be at least {layout.halves_at + 2 * half} for two "
-        f"packets of a {kind.name.lower()} from "
-        f"{say_count(layout.n_clients, 'client')}, "
-        f"got {layout.register_bytes}"
+        f"register_bytes must be at least {layout.least_bytes(kind, 1, threshold)} for "
+        f"two packets of a {kind.name.lower()} from "
+        f"{say_count(layout.n_clients, 'client')}, got {layout.register_bytes}"
     )
 
 

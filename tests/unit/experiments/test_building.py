@@ -177,6 +177,34 @@ def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> No
         build(algorithm="omnireduce", omnireduce={"block": 361})
 
 
+@pytest.mark.parametrize("algorithm", ["fediac", "omnireduce"])
+def test_a_switch_without_room_is_refused_before_training(
+    build: Any, algorithm: str
+) -> None:
+    name = {"fediac": "tally", "omnireduce": "block_sum"}[algorithm]
+    text = rf"^register_bytes must be at least \d+ for two packets of a {name} from 3"
+    with pytest.raises(ValueError, match=text):
+        build(algorithm=algorithm, network={"register_bytes": 3100})
+    build(algorithm="switchml", network={"register_bytes": 3100})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "n_bytes"),
+    [
+        ("fediac", "tally", 7000),
+        ("switchml", "sum", 5950),
+        ("omnireduce", "blocksum", 5950),
+    ],
+)
+def test_a_clock_without_slots_is_refused_before_training(
+    build: Any, algorithm: str, kind: str, n_bytes: int
+) -> None:
+    small = {"memory": "bounded", "register_bytes": n_bytes}
+    with pytest.raises(ValueError, match=rf"^memory must be at least \d+ for a {kind}"):
+        build(algorithm=algorithm, network=small)
+    build(algorithm="topk", network=small)
+
+
 def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
     build: Any,
 ) -> None:

@@ -108,7 +108,13 @@ def test_memory_without_a_slot_is_refused_where_it_is_needed() -> None:
     small = network_with(9000)
     assert small.memory is not None
     assert small.memory.window_of("sum") == 1
-    with pytest.raises(
-        ValueError, match=r"^memory must have slots for a tally, got none$"
+    needed = 12288
+    with refuses(
+        f"memory must be at least {needed} for a tally from 4 clients, got 9000"
     ):
         small.memory.window_of("tally")
+    for n_bytes, n_kinds in ((needed - 1, 0), (needed, 1)):
+        network = network_with(n_bytes)
+        assert network.memory is not None
+        assert isinstance(network.memory.n_slots, dict)
+        assert network.memory.n_slots.get("tally", 0) == n_kinds

@@ -207,15 +207,18 @@ def test_a_run_that_is_longer_than_asked_says_how_long_it_is(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("resumes", [False, True])
 def test_a_run_that_failed_in_its_first_round_is_begun_anew(
-    tmp_path: Path, *, resumes: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, resumes: bool
 ) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError("the clock stood still")
+
     folder = tmp_path / "run"
-    small = {"memory": "bounded", "register_bytes": 6000}
-    with refuses("memory must have slots for a tally, got none"):
-        run(folder, network=small, stop={"rounds": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr("fediac.experiments.run.simulate_round", fail)
+        with refuses("the clock stood still"):
+            run(folder, stop={"rounds": 1})
     assert (folder / "rounds.jsonl").read_bytes() == b""
-    enough = {"memory": "bounded", "register_bytes": 60_000}
-    summary = run(folder, resumes=resumes, network=enough, stop={"rounds": 1})
+    summary = run(folder, resumes=resumes, train={"lr": 0.2}, stop={"rounds": 1})
     assert summary["rounds"] == 1
 
 

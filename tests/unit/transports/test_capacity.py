@@ -1,0 +1,59 @@
+"""A switch that is too small is refused before a residual is overwritten."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fediac import FediAC, Libra, OmniReduce, Switch, aggregate
+from fediac.compressors import Compressor
+
+DIM = 20_000
+UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("compressor", "small", "text"),
+    [
+        (
+            FediAC(4, 50, 2),
+            {"register_bytes": 5951},
+            "register_bytes must be at least 5952 for two packets of a tally from 4 "
+            "clients, got 5951",
+        ),
+        (
+            OmniReduce(4, 20),
+            {"payload_bytes": 64},
+            "block must be at most 16 entries (payload_bytes=64), got 360",
+        ),
+        (
+            OmniReduce(4, 20),
+            {"register_bytes": 3100},
+            "register_bytes must be at least 3120 for two packets of a block_sum from "
+            "4 clients, got 3100",
+        ),
+        (
+            Libra(4, 20, np.arange(DIM)),
+            {"register_bytes": 5000},
+            "an indexed sum must have at most 1163 addresses (register_bytes=5000), "
+            "got 20000",
+        ),
+    ],
+)
+def test_a_switch_without_room_changes_nothing(
+    compressor: Compressor, small: dict[str, Any], text: str
+) -> None:
+    states = aggregate(UPDATES, compressor, seed=1, round_number=1).states
+    before = [np.asarray(each.residual).tobytes() for each in states]
+    with pytest.raises(ValueError, match="must") as caught:
+        aggregate(
+            UPDATES,
+            compressor,
+            switch=Switch(**small),
+            seed=1,
+            round_number=2,
+            states=states,
+            out=states,
+        )
+    assert str(caught.value) == text
+    assert [np.asarray(each.residual).tobytes() for each in states] == before

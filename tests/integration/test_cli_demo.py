@@ -37,6 +37,19 @@ def test_round_shows_every_algorithm_and_a_conclusion(fediac: Command) -> None:
     assert "times less than SwitchML" in result.out
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--dim=100", "--clients=1024"], "times more than SwitchML ("),
+        (["--dim=1"], "in this round, as much as SwitchML. What"),
+    ],
+)
+def test_the_conclusion_is_what_the_table_says(
+    fediac: Command, options: list[str], text: str
+) -> None:
+    assert text in " ".join(fediac("round", *options).out.split())
+
+
 def test_round_bills_the_closed_forms(fediac: Command) -> None:
     document = fediac.json("round", *SMALL)
     rows = {row["algorithm"]: row for row in document["rows"]}

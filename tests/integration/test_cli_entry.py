@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from fediac.cli import main
-from fediac.cli.entry import app
+from fediac.cli.entry import app, describe_usage
 from fediac.experiments.settings import RunSettings, read_settings
 from tests.integration.command import Command, Result
 
@@ -280,6 +281,26 @@ def test_a_handler_of_sigterm_that_is_there_stays(
     assert came == ["mine"]
 
 
+def test_an_argument_is_called_what_help_calls_it() -> None:
+    error = typer.BadParameter("path 'x' is not readable", param_hint="CONFIG.toml")
+    assert describe_usage(error) == "CONFIG.toml: path 'x' is not readable"
+    assert describe_usage(typer.BadParameter("Too many.")) == "invalid value: Too many"
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_command_may_have_nowhere_to_write(closed: str) -> None:
+    options = "--dim=9 --clients=2 --votes=3 --threshold=1 --alpha=-1"
+    code = f"""
+import sys
+sys.{closed} = None
+from fediac.cli.entry import run_app
+run_app(["theory", *{options.split()}])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ("gamma" in ended.stdout) == (closed == "stderr")
+
+
 def test_a_command_runs_in_any_thread(fediac: Command) -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(fediac, "--version").result().code == 0
@@ -293,7 +314,11 @@ def test_a_command_runs_in_any_thread(fediac: Command) -> None:
             PermissionError(13, "Permission denied", "r.html"),
             "r.html: permission denied",
         ),
-        (MemoryError(), "not enough memory"),
+        (MemoryError(), "not enough memory for what was asked"),
+        (
+            MemoryError("Unable to allocate 1 PiB"),
+            "not enough memory for what was asked (Unable to allocate 1 PiB)",
+        ),
         (ValueError("two\nlines"), "two lines"),
     ],
 )

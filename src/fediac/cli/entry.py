@@ -1,9 +1,11 @@
 """All commands together, and the ways out: results, one-line errors, exit codes."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 import typer
 
@@ -26,6 +28,7 @@ _HINT = re.compile(r"\.? (?:\(Possible options: (.+)\)|Did you mean (.+)\?)$")
 def run_app(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a user did wrong is one line and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_what_is_closed()
     _show_what_can_be_shown()
     _summarize_whole(app)
     try:
@@ -38,7 +41,8 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
         where = "" if error.filename is None else f"{error.filename}: "
         _fail(where + say_reason(error))
     except MemoryError as error:
-        _fail(str(error) or "not enough memory")
+        detail = f" ({error})" if str(error) else ""
+        _fail(f"not enough memory for what was asked{detail}")
     except ArithmeticError as error:
         _fail(f"some number given is beyond what can be computed ({error})")
     except RecursionError:
@@ -59,6 +63,14 @@ def _exit_code(returned: object) -> int:
     return returned if isinstance(returned, int) else 0
 
 
+def _open_what_is_closed() -> None:
+    """Let a process without standard output or error write to nowhere instead."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
+            setattr(sys, name, nowhere)
+
+
 def _show_what_can_be_shown() -> None:
     """Let a terminal without some character show another one, and not end in an error.
 
@@ -72,10 +84,10 @@ def _show_what_can_be_shown() -> None:
 def describe_usage(error: Exception) -> str:
     """Return what typer says of a command line, as our own errors are written."""
     text: str = error.format_message()  # type: ignore[attr-defined] # of typer's own
-    text = _BAD_VALUE.sub(lambda found: found["name"].strip("'") + ": ", text)
+    text, n_names = _BAD_VALUE.subn(lambda found: found["name"].strip("'") + ": ", text)
     text = " ".join(text.split()).rstrip(".")
     text = _HINT.sub(lambda found: f"; did you mean {found[1] or found[2]}?", text)
-    return text[:1].lower() + text[1:]
+    return text if n_names else text[:1].lower() + text[1:]
 
 
 def _fail(message: str, *, see: str = "") -> None:

@@ -70,7 +70,11 @@ def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -
     temporary = path.with_suffix(".partial")
     on_host = _apart({name: each.cpu() for name, each in tensors.items()})
     with blamed_on(path):
-        save_file(on_host, temporary, metadata)
+        try:
+            save_file(on_host, temporary, metadata)
+        except SafetensorError as error:  # a full disk, for one
+            temporary.unlink(missing_ok=True)
+            raise RunError(f"{path}: cannot be written ({error})") from error
         temporary.chmod(0o644)  # safetensors keeps files from everybody else
         with temporary.open("rb") as file:
             os.fsync(file.fileno())

@@ -243,9 +243,13 @@ def _conclude(total: Mapping[str, float]) -> str:
     Args:
         total: Algorithm -> bytes up and down.
     """
-    saving = total["switchml"] / total["fediac"]
+    ours, theirs = total["fediac"], total["switchml"]
+    if ours == theirs:
+        compared = "as much as SwitchML"
+    else:
+        ratio, word = max((theirs / ours, "less"), (ours / theirs, "more"))
+        compared = f"{ratio:.1f} times {word} than SwitchML ({as_mib(theirs)})"
     return (
-        f"FediAC moves {as_mib(total['fediac'])} in this round, "
-        f"{saving:.1f} times less than SwitchML ({as_mib(total['switchml'])}). "
+        f"FediAC moves {as_mib(ours)} in this round, {compared}. "
         "What a round does not send stays in the clients' residuals for the next."
     )

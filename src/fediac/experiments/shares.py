@@ -9,6 +9,9 @@ _COUNT = re.compile(r"[0-9][0-9_]*(\.[0-9]+)?(e\+?[0-9]{1,2})?", re.IGNORECASE)
 _SHARE = re.compile(r"([0-9]+(\.[0-9]+)?) ?%")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
+MAX_COUNT = 2**64 - 1
+"""The largest count of anything, seeds too; more is a typing error."""
+
 MAX_LISTED = 10_000
 """Counts that one list may name; more is a typing error."""
 
@@ -28,6 +31,8 @@ def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
     number = -number if written.startswith("-") else number
     if number < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {written}")
+    if number > MAX_COUNT:
+        raise ValueError(f"{name} must be below 2**64, got {written}")
     return number
 
 
@@ -100,10 +105,14 @@ def parse_counts(text: str, *, name: str) -> list[int]:
         found = _RANGE.fullmatch(part.strip())
         first = int(found[1]) if found else 1
         last = int(found[2] or found[1]) if found else 0
-        if not first <= last < first + MAX_LISTED:
+        if first > last:
             raise ValueError(
                 f"{name} must be a range such as 1-4 or a list such as 1,2,4, "
                 f"got {text!r}"
+            )
+        if last - first >= MAX_LISTED:
+            raise ValueError(
+                f"{name} must name at most {MAX_LISTED:,} in a range, got {text!r}"
             )
         counts.update(range(first, last + 1))
     return sorted(counts)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from fediac.core.bounds import (
+    MAX_BITS,
     Setting,
     expected_chosen,
     gamma,
@@ -70,6 +71,11 @@ def predict(
     """
     peak = phi if peak is None else peak
     least = smallest_bits(setting, phi=phi, peak=peak)
+    if bits is None and least > MAX_BITS:
+        raise ValueError(
+            f"peak must be smaller beside phi ({phi:g}): no width of up to {MAX_BITS} "
+            f"bits is enough, got {peak:g}"
+        )
     bits = least if bits is None else bits
     n_chosen = expected_chosen(setting)
     return Theory(

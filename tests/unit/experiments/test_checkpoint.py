@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from fediac.compressors import State
@@ -18,7 +18,7 @@ from fediac.experiments.checkpoint import (
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 from fediac.training.flat import flatten_model
-from tests.support import bytes_of
+from tests.support import bytes_of, refuses
 from tests.tiny import normed_model, seeded
 
 
@@ -106,6 +106,23 @@ def test_a_writer_that_dies_leaves_the_checkpoint_before(
     assert load(tmp_path).progress.round_number == 4
     save_checkpoint(tmp_path, Checkpoint(make_progress(6)))
     assert load(tmp_path).progress.round_number == 6
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_checkpoint(tmp_path, Checkpoint(make_progress(4)))
+
+    def fill(tensors: Any, path: Path, metadata: Any) -> None:
+        save_file(tensors, path, metadata)
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("fediac.experiments.checkpoint.save_file", fill)
+    path = tmp_path / CHECKPOINT
+    with refuses(f"{path}: cannot be written (No space left on device)", RunError):
+        save_checkpoint(tmp_path, Checkpoint(make_progress(5)))
+    assert load(tmp_path).progress.round_number == 4
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT]
 
 

@@ -2,6 +2,7 @@ import pytest
 
 from fediac.core.bounds import Setting
 from fediac.experiments.theory import predict
+from tests.support import refuses
 
 SETTING = Setting(
     dim=11_173_962, n_clients=20, n_votes=558_698, threshold=3, alpha=-0.5
@@ -34,3 +35,13 @@ def test_the_share_and_the_payload_follow_from_what_is_chosen() -> None:
 
 def test_register_fills_are_those_of_a_dense_round() -> None:
     assert predict(SETTING).dense_register_fills == 45  # 11,173,962 / 250,000 = 44.7
+
+
+def test_a_peak_that_no_width_is_enough_for_is_named() -> None:
+    text = (
+        "peak must be smaller beside phi (1): no width of up to 64 bits is enough, "
+        "got 1e+39"
+    )
+    with refuses(text):
+        predict(SETTING, peak=1e39)
+    assert predict(SETTING, peak=1e39, bits=64).gamma > 1.0

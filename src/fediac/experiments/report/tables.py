@@ -101,7 +101,8 @@ def _compare(each: Standing, ranked: Sequence[Standing], view: str) -> tuple[str
         return traffic, f"{percent(less)} less than {second.run.label}"
     if best.mib(view) == 0.0:
         return traffic, NOTHING
-    return traffic, f"{brief(each.mib(view) / best.mib(view))} {TIMES} {best.run.label}"
+    # Not the best one's name: a long one in every line would push the times out.
+    return traffic, f"{brief(each.mib(view) / best.mib(view))} {TIMES} the least"
 
 
 def _arrival(each: Standing, switch: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac import FediAC, Libra, OmniReduce, Switch, aggregate
+from fediac import FediAC, Libra, OmniReduce, Switch, SwitchML, aggregate
 from fediac.compressors import Compressor
 
 DIM = 20_000
@@ -21,6 +21,14 @@ UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.floa
             "register_bytes must be at least 5952 for two packets of a tally from 4 "
             "clients, got 5951",
         ),
+        *(
+            (
+                compressor,
+                {"payload_bytes": 1},
+                "payload_bytes must hold 2 items of 12 bits, got 1",
+            )
+            for compressor in (FediAC(4, 50, 2, bits=12), SwitchML(4))
+        ),
         (
             OmniReduce(4, 20),
             {"payload_bytes": 64},
@@ -31,6 +39,11 @@ UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.floa
             {"register_bytes": 3100},
             "register_bytes must be at least 3120 for two packets of a block_sum from "
             "4 clients, got 3100",
+        ),
+        (
+            Libra(4, 20, np.arange(100)),
+            {"payload_bytes": 7},
+            "payload_bytes must hold 1 item of 64 bits, got 7",
         ),
         (
             Libra(4, 20, np.arange(DIM)),

@@ -7,12 +7,14 @@ every round, so that a run that is resumed has the same one.
 import inspect
 import re
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 from fediac.compressors import CATALOG, Compressor, State
 from fediac.compressors.protocol import Round
 from fediac.core.corrected import count_nonfinite
+from fediac.core.mean import Mean, MeanPart
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.errors import (
@@ -24,6 +26,7 @@ from fediac.errors import (
 )
 from fediac.experiments.short_names import is_own
 from fediac.imports import import_named, say_fault
+from fediac.transports.asked import require_outcome
 
 # A run's folder is called like this, and Windows keeps some names for devices.
 _FOLDER = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)$)[a-z_][a-z0-9_]*", re.I)
@@ -126,12 +129,32 @@ class _Named:
             made = self._compressor.run_round(update, state, stream, out=out)
             if not isinstance(made, Generator):
                 return made  # whoever runs rounds says what is wrong
-            return (yield from made)
+            outcome = require_outcome((yield from made))
         except FediacError:
             raise
         except (Exception, SystemExit) as error:
             raise AlgorithmError(
                 f"algorithm {self._algorithm!r} failed: {say_fault(error)}"
+            ) from error
+        parts = tuple(_NamedPart(each, self._algorithm) for each in outcome.mean.parts)
+        return replace(outcome, mean=Mean(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedPart:
+    """A part of a user's mean, whose errors say whose they are, too."""
+
+    part: MeanPart
+    algorithm: str
+
+    def write(self, out: Update) -> None:
+        try:
+            self.part.write(out)
+        except FediacError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise AlgorithmError(
+                f"algorithm {self.algorithm!r} failed: {say_fault(error)}"
             ) from error
 
 

@@ -3,7 +3,7 @@
 The user's own algorithms come through here, so a message names what they wrote.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
@@ -106,7 +106,12 @@ def require_outcome(returned: object) -> Outcome:
 
 
 def _check_parts(outcome: Outcome) -> None:
-    for part in outcome.mean.parts:
+    parts: object = outcome.mean.parts
+    if not isinstance(parts, Sequence):
+        raise LocalProtocolError(
+            f"parts of a Mean must be a tuple or list, got {_name_kind(parts)}"
+        )
+    for part in parts:
         if not callable(getattr(part, "write", None)):
             raise LocalProtocolError(
                 f"parts of a Mean must have write(out), got {_name_kind(part)}"

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fediac import aggregate
 from fediac.compressors import FedAvg, State, SwitchML, TopK
-from fediac.compressors.protocol import Round, ask
+from fediac.compressors.protocol import Facts, Outcome, Round, ask
 from fediac.core.exchange import Max, Peak
+from fediac.core.mean import Mean
 from fediac.core.rng import Stream
 from fediac.errors import AlgorithmError, ConfigError
 from fediac.experiments.building import Choices, make_chooser
@@ -83,6 +85,28 @@ class Stumbles:
     ) -> Round:
         yield from ask(Max(1.0))
         raise ValueError("lr is not what I thought")
+
+
+class Blot:
+    """A part of a mean that cannot be written."""
+
+    def write(self, out: Any) -> None:
+        out[len(out)] = 1.0
+
+
+class Blots(Stumbles):
+    """One whose round ends well, but not its mean."""
+
+    def run_round(
+        self,
+        update: Any,  # noqa: ARG002 - the compressor's signature
+        state: Any,
+        stream: Any,  # noqa: ARG002
+        *,
+        out: Any = None,  # noqa: ARG002
+    ) -> Round:
+        yield from ask(Max(1.0))
+        return Outcome(Mean((Blot(),)), state, Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0))
 
 
 def own(name: str) -> str:
@@ -191,6 +215,16 @@ def test_what_a_round_raises_says_whose_and_where() -> None:
     assert re.fullmatch(
         r"algorithm '.*:Stumbles' failed: ValueError: lr is not what I thought "
         r"\(test_own.py, line \d+\)",
+        str(caught.value),
+    )
+
+
+def test_what_a_mean_raises_says_whose_and_where() -> None:
+    updates = [np.ones(100, dtype=np.float32)] * 3
+    with pytest.raises(AlgorithmError) as caught:
+        aggregate(updates, make(own("Blots")), seed=1, round_number=1)
+    assert re.fullmatch(
+        r"algorithm '.*:Blots' failed: IndexError: .* \(test_own.py, line \d+\)",
         str(caught.value),
     )
 

@@ -109,6 +109,10 @@ RETURN = "run_round must return an Outcome"
             replace(OUTCOME, mean=Mean((3,))),  # type: ignore[arg-type]
             "parts of a Mean must have write(out), got int",
         ),
+        (
+            replace(OUTCOME, mean=Mean(3)),  # type: ignore[arg-type]
+            "parts of a Mean must be a tuple or list, got int",
+        ),
         # Whatever a class of its own has, a checkpoint would lose.
         *(
             (

@@ -43,6 +43,13 @@ from fediac.wire.header import MAX_CLIENTS
 _HOT_ROUNDS_FROM = 1 << 31
 """Round numbers of the training that finds libra's hot entries: no real round's."""
 
+_STREAMED: Mapping[type, tuple[str, ...]] = {
+    FediAC: ("tally", "sum"),
+    SwitchML: ("sum",),
+    OmniReduce: ("blocksum",),
+}
+"""Which exchanges of an algorithm need slots for a window of packets."""
+
 
 @dataclass(slots=True)
 class Choices:
@@ -239,14 +246,6 @@ def make_chooser(
         for kind in _STREAMED.get(type(first), ()):
             memory.window_of(kind)
     return choose
-
-
-_STREAMED: Mapping[type, tuple[str, ...]] = {
-    FediAC: ("tally", "sum"),
-    SwitchML: ("sum",),
-    OmniReduce: ("blocksum",),
-}
-"""Which exchanges of an algorithm need slots for a window of packets."""
 
 
 def _make_algorithm(

@@ -133,9 +133,7 @@ class _Named:
         except FediacError:
             raise
         except (Exception, SystemExit) as error:
-            raise AlgorithmError(
-                f"algorithm {self._algorithm!r} failed: {say_fault(error)}"
-            ) from error
+            raise _failure(self._algorithm, error) from error
         parts = tuple(_NamedPart(each, self._algorithm) for each in outcome.mean.parts)
         return replace(outcome, mean=Mean(parts))
 
@@ -153,9 +151,11 @@ class _NamedPart:
         except FediacError:
             raise
         except (Exception, SystemExit) as error:
-            raise AlgorithmError(
-                f"algorithm {self.algorithm!r} failed: {say_fault(error)}"
-            ) from error
+            raise _failure(self.algorithm, error) from error
+
+
+def _failure(algorithm: str, error: BaseException) -> AlgorithmError:
+    return AlgorithmError(f"algorithm {algorithm!r} failed: {say_fault(error)}")
 
 
 def _find(algorithm: str) -> Callable[..., Any]:

@@ -135,15 +135,6 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         for share in ("1", "2")
         for bits in (8, 9)
     ),
-    "fediac-shared-fade": tuple(
-        Entrant(
-            f"fediac-shared-k{share}-a{a}-fade0.1",
-            "fediac",
-            (*_shared(share, "adaptive", a), ("fediac.fade", 0.1)),
-            f"k = {share} %, a = {a}",
-        )
-        for share, a in (("2", 3), ("5", 3), ("5", 4), ("10", 8))
-    ),
     "fediac-shared-votes": tuple(
         Entrant(
             f"fediac-shared-k{share}-a{a}",
@@ -152,6 +143,15 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
             f"k = {share} %, a = {a}",
         )
         for share, a in (("2", 2), ("5", 4), ("10", 5), ("10", 8))
+    ),
+    "fediac-shared-fade": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-a{a}-fade0.1",
+            "fediac",
+            (*_shared(share, "adaptive", a), ("fediac.fade", 0.1)),
+            f"k = {share} %, a = {a}",
+        )
+        for share, a in (("2", 3), ("5", 3), ("5", 4), ("10", 8))
     ),
 }
 """Family -> the settings that the paper chose from (Sec. V-A3).

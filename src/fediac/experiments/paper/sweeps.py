@@ -217,10 +217,10 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "not in the paper: in fediac-topk clients vote for their k largest entries "
         "without drawing numbers, in the fediac-shared ones for the groups of 16 "
         "neighbours that hold the largest, with a = 3 unless it says otherwise. The "
-        "width of fediac is tuned, that of fediac-topk the paper's, that of "
-        "the other fediac-shared ones, where none is named, adaptive: the paper's, and "
-        "wider after a round that left a client as much as it had. In "
-        "fediac-shared-fade a client forgets a tenth of its residual every round. "
+        "width of fediac is tuned, that of fediac-topk the paper's, and that of the "
+        "fediac-shared ones, where none is given, adaptive: the paper's, and wider "
+        "after a round that left a client as much as it had. In fediac-shared-fade a "
+        "client forgets a tenth of its residual every round. "
         "Several seeds: mean (range). " + NOT_YET,
     ]
     for family in dict.fromkeys(each.family for each in candidates):

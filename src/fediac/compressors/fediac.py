@@ -53,7 +53,7 @@ from fediac.core.quantize import (
     float32_above,
     send_chosen,
 )
-from fediac.core.residual import fade_residual, restore_missed
+from fediac.core.residual import fade_residual, take_back
 from fediac.core.rng import Stream
 from fediac.core.tuning import best_bits, least_bits
 from fediac.core.types import Update
@@ -83,8 +83,9 @@ class FediAC:
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
             client then votes for n_votes / entries_per_vote groups.
-        fade: Share of the residual that a client forgets every round; the paper's is 0.
-            What others never vote for is then not kept for good.
+        fade: Share of the residual that a client forgets in every round that it takes
+            part in; the paper's is 0. What others never vote for is then not kept for
+            good.
     """
 
     n_clients: int
@@ -164,18 +165,17 @@ class FediAC:
         totals: Totals = yield from ask(
             Sum(sent.lanes, sent.n_levels, bits, grid.limit)
         )
-        if kept is not None:
-            missed = totals.contributors.missed(stream.client, sent.n_levels)
-            kept = restore_missed(kept, sent, gia, grid, missed)
+        missed = totals.contributors.missed(stream.client, sent.n_levels)
+        counted = take_back(sent, missed, corrected.values, gia, grid, out=kept)
         facts = Facts(
             n_votes=n_votes,
-            n_chosen=sent.n_levels,
+            n_chosen=counted.n_levels,
             bits=bits,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
             left_energy=left_energy(
-                corrected, chosen=sent.chosen_energy, left=sent.left_energy
+                corrected, chosen=sent.chosen_energy, left=counted.left_energy
             ),
         )
         mean = Mean((LaneMean(totals, grid.scale, gia),))

@@ -36,7 +36,7 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import fade_residual
+from fediac.core.residual import fade_residual, keep_missed
 from fediac.core.rng import Stream
 from fediac.core.types import Indices, Levels, Update
 
@@ -84,13 +84,16 @@ class OmniReduce:
         indices = indices[values[indices] != 0]
         chosen = values[indices]
         levels = stochastic_round(chosen, indices, grid, stream.purpose("rounding"))
-        left = subtract_sent(chosen, levels, grid)
+        totals: BlockTotals = yield from ask(self._blocks(indices, levels))
+        missed = totals.contributors.missed(stream.client, len(update))
+        left, n_counted = keep_missed(
+            subtract_sent(chosen, levels, grid), chosen, indices, missed
+        )
         if kept is not None:
             kept[indices] = left
-        totals: BlockTotals = yield from ask(self._blocks(indices, levels))
         facts = Facts(
             n_votes=self.n_sent,
-            n_chosen=indices.shape[0],
+            n_chosen=n_counted,
             bits=BITS,
             peak=peak,
             scale=grid.scale,

@@ -25,7 +25,7 @@ from fediac.compressors.protocol import (
 from fediac.core.exchange import Sum, Totals
 from fediac.core.mean import LaneMean, Mean
 from fediac.core.quantize import check_lanes, send_chosen
-from fediac.core.residual import fade_residual, restore_missed
+from fediac.core.residual import fade_residual, take_back
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 
@@ -67,17 +67,16 @@ class SwitchML:
         totals: Totals = yield from ask(
             Sum(sent.lanes, sent.n_levels, grid.bits, grid.limit)
         )
-        if kept is not None:
-            missed = totals.contributors.missed(stream.client, sent.n_levels)
-            kept = restore_missed(kept, sent, None, grid, missed)
+        missed = totals.contributors.missed(stream.client, sent.n_levels)
+        counted = take_back(sent, missed, values, None, grid, out=kept)
         facts = Facts(
             n_votes=sent.n_levels,
-            n_chosen=sent.n_levels,
+            n_chosen=counted.n_levels,
             bits=grid.bits,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=sent.left_energy,
+            left_energy=counted.left_energy,
         )
         mean = Mean((LaneMean(totals, grid.scale, None),))
         return Outcome(mean, State(fade_residual(kept, self.fade)), facts)

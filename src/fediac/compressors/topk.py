@@ -8,6 +8,8 @@ Deviations: none in the algorithm; the server returns the union of all sent indi
 
 from dataclasses import dataclass
 
+from array_api_compat import array_namespace
+
 from fediac.compressors.protocol import (
     Facts,
     Outcome,
@@ -23,7 +25,7 @@ from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.quantize import energy_of
-from fediac.core.residual import fade_residual
+from fediac.core.residual import fade_residual, keep_missed
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 
@@ -56,18 +58,23 @@ class TopK:
         indices = indices_of_largest(values, self.n_sent)
         chosen = values[indices]
         totals: ServerTotals = yield from ask(ServerSum(chosen, indices))
+        missed = totals.contributors.missed(stream.client, len(update))
+        nothing = array_namespace(chosen).zeros_like(chosen)
+        left, n_counted = keep_missed(nothing, chosen, indices, missed)
         kept = None
         if self.residual:
             kept = values
-            kept[indices] = 0.0
+            kept[indices] = left
         facts = Facts(
             n_votes=self.n_sent,
-            n_chosen=self.n_sent,
+            n_chosen=n_counted,
             bits=0,
             peak=0.0,
             scale=0.0,
             energy=corrected.energy,
-            left_energy=left_energy(corrected, chosen=energy_of(chosen)),
+            left_energy=left_energy(
+                corrected, chosen=energy_of(chosen), left=energy_of(left)
+            ),
         )
         mean = Mean((FloatMean(totals.values, totals.indices),))
         return Outcome(mean, State(fade_residual(kept, self.fade)), facts)

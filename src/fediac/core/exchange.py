@@ -114,8 +114,11 @@ Exchange: TypeAlias = Tally | Max | Sum | BlockSum | IndexedSum | ServerSum
 class Contributors:
     """Who was counted in an answer: everybody, or for some packets only some.
 
+    Entries are those of the answer: levels of a sum, entries of an update for blocks
+    and the server, addresses of an indexed sum.
+
     Attributes:
-        members: Bit ``i`` is set when client ``i`` took part.
+        members: Bit ``i`` is set when client ``i`` was counted.
         partial: Packet number -> bitmap, for packets that closed without some member.
         entries_per_packet: How many entries of the answer one packet holds.
     """
@@ -131,6 +134,8 @@ class Contributors:
 
     def missed(self, client: int, n_entries: int) -> list[tuple[int, int]]:
         """Return the ``(start, stop)`` ranges of entries that left ``client`` out."""
+        if not self.members >> client & 1:
+            return [(0, n_entries)]
         length = self.entries_per_packet
         return [
             (packet * length, min((packet + 1) * length, n_entries))

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac.compressors import FediAC, State
+from fediac.compressors import FediAC, Outcome, State
 from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
 from fediac.core.exchange import Consensus, Contributors, Sum, Tally, Totals
 from fediac.core.powerlaw import fit_power_law
@@ -231,6 +231,25 @@ class TestLevels:
         bound = 2 * np.finfo(np.float32).eps * 4.0
         assert np.all(np.abs(residual - update)[left_out] <= bound)
         assert np.all(np.abs(residual[counted]) < 1.0 / outcome.facts.scale)
+        self.check_facts(outcome, residual)
+
+    def check_facts(self, outcome: Outcome, left: Any) -> None:
+        """Facts count what was counted: two of ten levels, and all that is left."""
+        assert outcome.facts.n_chosen == 2
+        energy = float(np.sum(np.asarray(left, dtype=np.float64) ** 2))
+        assert outcome.facts.left_energy == pytest.approx(energy, rel=1e-12)
+
+    def test_facts_of_a_client_left_out_need_no_residual(self) -> None:
+        client = start(FediAC(2, 5, 2, bits=10, residual=False), some_update())
+        answer(client)
+        asked = answer(client, consensus())
+        partial = Contributors(0b11, {0: 0b01}, entries_per_packet=8)
+        outcome = answer(client, totals(asked, partial))
+        levels = unpack_lanes(asked.lanes, 10, 10) - asked.limit
+        left = some_update().astype(np.float64)
+        counted = np.flatnonzero(GIA)[8:]
+        left[counted] -= levels[8:] / outcome.facts.scale
+        self.check_facts(outcome, left.astype(np.float32))
 
     def test_without_residual_nothing_is_kept(self) -> None:
         update = some_update()

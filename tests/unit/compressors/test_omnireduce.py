@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fediac.compressors import OmniReduce, State
-from fediac.core.exchange import BlockSum, BlockTotals, Max, Peak
+from fediac.core.exchange import BlockSum, BlockTotals, Contributors, Max, Peak
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
@@ -41,6 +41,20 @@ def test_residual_keeps_the_other_entries_and_the_rounding_error() -> None:
     assert np.array_equal(residual[others], some_update()[others])
     assert np.all(np.abs(residual[sent]) <= 1.0 / outcome.facts.scale)
     assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 5)
+
+
+def test_client_left_out_of_a_block_keeps_its_values() -> None:
+    client = start(OmniReduce(2, 5, block=6), some_update())
+    answer(client)
+    asked = answer(client, AGREED)
+    partial = Contributors(0b11, {6: 0b01}, entries_per_packet=6)
+    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, partial))
+    residual = outcome.state.residual
+    assert np.array_equal(residual[36:], some_update()[36:])
+    assert np.all(np.abs(residual[[0, 1]]) <= 1.0 / outcome.facts.scale)
+    assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 2)
+    energy = np.sum(residual.astype(np.float64) ** 2)
+    assert outcome.facts.left_energy == pytest.approx(energy, rel=1e-12)
 
 
 def test_zeros_are_not_sent_even_when_k_has_room() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fediac.compressors import FedAvg, State, TopK
-from fediac.core.exchange import ServerSum, ServerTotals
+from fediac.core.exchange import Contributors, ServerSum, ServerTotals
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
@@ -46,6 +46,15 @@ class TestTopK:
         expected = some_update()
         expected[asked.indices] = 0.0
         assert np.array_equal(outcome.state.residual, expected)
+
+    def test_client_that_was_not_counted_keeps_everything(self) -> None:
+        client = start(TopK(2, 5), some_update())
+        asked = answer(client)
+        without = Contributors(0b01)
+        outcome = answer(client, ServerTotals(asked.values, asked.indices, without))
+        assert np.array_equal(outcome.state.residual, some_update())
+        assert outcome.facts.n_chosen == 0
+        assert outcome.facts.left_energy == outcome.facts.energy
 
     def test_without_residual_nothing_is_kept(self) -> None:
         update = some_update()

@@ -9,7 +9,8 @@ Deviations, all of which keep the paper's mathematics:
   ``law="draws"`` makes the draws.
 * The peak m travels in the vote packets and the switch keeps the maximum, so that no
   server is needed to agree on the scale.
-* So does the width b in the first round, from each client's own power-law fit.
+* So is the width b in the first round: each client's power-law fit, with the agreed
+  peak, says which it needs (eq. 6), and the switch keeps the maximum of these, too.
 * All gia entries are sent, zeros too: without indices, packets must stay aligned.
 * Levels are clamped to what N clients can add in b bits; exact arithmetic never needs
   it, and what it cuts stays in the residual.
@@ -19,8 +20,9 @@ Not in the paper, and off by default: neighbouring entries that share a vote
 (``bits="adaptive"``), and residuals that fade (``fade``).
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from fediac.compressors.protocol import (
     Facts,
@@ -36,8 +38,17 @@ from fediac.compressors.protocol import (
     unsent,
 )
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
+from fediac.core.bounds import Setting, smallest_bits
 from fediac.core.corrected import Corrected
-from fediac.core.exchange import Consensus, Sum, Tally, Totals
+from fediac.core.exchange import (
+    Consensus,
+    Exchange,
+    Max,
+    Peak,
+    Sum,
+    Tally,
+    Totals,
+)
 from fediac.core.groups import (
     check_length,
     count_groups,
@@ -49,13 +60,14 @@ from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import (
     MIN_PEAK,
     Grid,
+    Sent,
     check_lanes,
     float32_above,
     send_chosen,
 )
 from fediac.core.residual import fade_residual, take_back
 from fediac.core.rng import Stream
-from fediac.core.tuning import best_bits, least_bits
+from fediac.core.tuning import best_bits
 from fediac.core.types import Update
 from fediac.core.voting import LAWS, Law
 
@@ -74,11 +86,13 @@ class FediAC:
         n_votes: k, entries a client votes for.
         threshold: a, votes an entry needs.
         bits: b, width of a lane. ``"bound"``: each client fits its first update and
-            asks for the smallest width above the paper's bound; ``"tuned"``: for the
-            one with the fewest predicted bytes per progress, which is wider. The widest
-            wish wins and stays. ``"adaptive"`` begins at the bound, and a client asks
-            for a bit more whenever it sent levels and was left with as much as it had;
-            clients with far smaller updates than the others ask for much.
+            asks for the smallest width above the paper's bound (eq. 6, with the peak
+            of all clients, and as `fediac.core.bounds` predicts votes of this law and
+            length); ``"tuned"``: for the one with the fewest predicted bytes per
+            progress, which is wider. The widest wish of the first round wins and stays;
+            who joins later takes it. ``"adaptive"`` begins at the bound, and a client
+            asks for a bit more whenever the entries it sent were left with as much as
+            they had; clients with far smaller updates than the others ask for much.
         law: How clients vote; see `fediac.core.voting`.
         residual: Keep what is not sent for the next round.
         entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
@@ -114,12 +128,6 @@ class FediAC:
             rules = ", ".join(repr(rule) for rule in BITS_RULES)
             raise ValueError(f"bits must be a number or {rules}, got {self.bits!r}")
         check_length("entries_per_vote", self.entries_per_vote)
-        if self.bits == "tuned" and self.entries_per_vote > 1:
-            raise ValueError(
-                "bits must be a number, 'bound' or 'adaptive' where entries share a "
-                f"vote (entries_per_vote is {self.entries_per_vote}), got 'tuned': it "
-                "counts a vote an entry"
-            )
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
@@ -142,17 +150,16 @@ class FediAC:
                 dim=count_groups(update.shape[0], self.entries_per_vote),
                 threshold=self.threshold,
                 peak=float32_above(corrected.peak),
-                bits=self._wished_bits(corrected, state),
+                bits=self._known_bits(state),
             )
         )
-        bits, peak = consensus.bits, consensus.peak
+        peak = consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
-            # A round of zeros does not settle the width.
-            after = State(
-                fade_residual(kept, self.fade),
-                state.bits if peak < MIN_PEAK else bits,
+            after = State(fade_residual(kept, self.fade), consensus.bits or None)
+            return unsent(
+                corrected, after, n_votes=n_votes, bits=consensus.bits, peak=peak
             )
-            return unsent(corrected, after, n_votes=n_votes, bits=bits, peak=peak)
+        bits = consensus.bits or (yield from self._agree_bits(corrected, peak))
         gia = spread_groups(consensus.gia, update.shape[0], self.entries_per_vote)
         grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
         sent = send_chosen(
@@ -179,50 +186,67 @@ class FediAC:
             ),
         )
         mean = Mean((LaneMean(totals, grid.scale, gia),))
-        faded = fade_residual(kept, self.fade)
-        return Outcome(mean, State(faded, self._next_bits(facts)), facts)
+        after = State(fade_residual(kept, self.fade), self._next_bits(bits, sent))
+        return Outcome(mean, after, facts)
 
-    def _wished_bits(self, corrected: Corrected, state: State) -> int:
-        """Return the width this client asks for."""
+    def _known_bits(self, state: State) -> int:
+        """Return the width that this client knows; 0 if it is still to be agreed on."""
         if isinstance(self.bits, int):
             return self.bits
-        if state.bits is not None:
-            # It may have been agreed on by fewer clients than there are now.
-            return max(state.bits, self._least_bits)
-        return self._fitted_bits(corrected)
+        if state.bits is None:
+            return 0
+        # It may have been agreed on by fewer clients than there are now.
+        return max(state.bits, self._least_bits)
+
+    def _agree_bits(
+        self, corrected: Corrected, peak: float
+    ) -> Generator[tuple[Exchange, ...], Any, int]:
+        """Ask for the widest of all clients' wishes, which takes the peak of all."""
+        wished = self._fitted_bits(corrected, peak)
+        widest: Peak = yield from ask(Max(float(wished), phase="width"))
+        return int(widest.peak)
 
     @property
     def _least_bits(self) -> int:
         """The narrowest lane that holds a level of each client."""
         return self.n_clients.bit_length() + 1
 
-    def _next_bits(self, facts: Facts) -> int:
+    def _next_bits(self, bits: int, sent: Sent) -> int:
         """Return the width to ask for in the next round.
 
         The paper's condition on the width is γ < 1. Its bound promises that for clients
         that rank entries alike; where they do not, the error shows that it was too low.
+        No width helps a client that has nothing where the others agree.
         """
-        if self.bits != "adaptive" or not 0.0 < facts.energy <= facts.left_energy:
-            return facts.bits
-        return min(facts.bits + 1, MAX_LANE_BITS)
+        if self.bits != "adaptive" or not 0.0 < sent.chosen_energy <= sent.left_energy:
+            return bits
+        return min(bits + 1, MAX_LANE_BITS)
 
-    def _fitted_bits(self, corrected: Corrected) -> int:
-        """Return the width for the power law that this client's update follows."""
+    def _fitted_bits(self, corrected: Corrected, peak: float) -> int:
+        """Return the width for the power law that this client's update follows.
+
+        Args:
+            corrected: The update.
+            peak: The largest magnitude of all clients.
+        """
         if corrected.peak < MIN_PEAK:  # others decide
             return self._least_bits
         try:
-            fit = fit_power_law(corrected.values, peak=corrected.peak)
+            fit = fit_power_law(corrected.values, peak=peak)
         except ValueError:  # one entry that is not zero follows no law
-            return self.n_clients.bit_length() + _SPARE_BITS
-        choose = best_bits if self.bits == "tuned" else least_bits
+            return min(self.n_clients.bit_length() + _SPARE_BITS, MAX_LANE_BITS)
+        setting = Setting(
+            dim=corrected.values.shape[0],
+            n_clients=self.n_clients,
+            n_votes=self.n_votes,
+            threshold=self.threshold,
+            alpha=fit.alpha,
+            is_drawn=self.law != "topk",
+            entries_per_vote=self.entries_per_vote,
+        )
+        choose = best_bits if self.bits == "tuned" else smallest_bits
         try:
-            bits = choose(
-                fit,
-                dim=corrected.values.shape[0],
-                n_clients=self.n_clients,
-                n_votes=self.n_votes,
-                threshold=self.threshold,
-            )
+            bits = choose(setting, phi=fit.phi, peak=peak)
         except ValueError:  # no lane is wide enough
             return MAX_LANE_BITS
         return min(bits, MAX_LANE_BITS)

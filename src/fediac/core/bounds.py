@@ -4,6 +4,12 @@ Magnitudes are taken to follow |U{l}| = φ·l^α over the ranks l = 1..dim (Defi
 Every prediction is then a sum over ranks. Sums have millions of terms or more, so the
 first ranks are added as they are and the rest, where the terms hardly change from one
 rank to the next, by Gauss-Legendre quadrature; `_rank_weights` says how well.
+
+The paper's votes are drawn, one an entry. Two more kinds are predicted in its spirit,
+every client ranking alike: votes for the k largest (r_l is 1 up to rank k and 0 beyond)
+and votes that ``entries_per_vote`` neighbours share. There a group votes by its largest
+entry. The largest entries of all are taken to lie in groups of their own, so the leader
+of group l has rank l, and the others of a group to be any of those that lead none.
 """
 
 import math
@@ -37,6 +43,8 @@ class Setting:
         n_votes: k, votes of one client.
         threshold: a, votes an entry needs.
         alpha: α < 0, the decay of magnitudes over ranks.
+        is_drawn: Whether votes are drawn (the paper's); the k largest have them if not.
+        entries_per_vote: Neighbours that share a vote; the paper's is 1.
     """
 
     dim: int
@@ -44,6 +52,8 @@ class Setting:
     n_votes: int
     threshold: int
     alpha: float
+    is_drawn: bool = True
+    entries_per_vote: int = 1
 
     def __post_init__(self) -> None:
         _check_count("dim", self.dim)
@@ -59,6 +69,17 @@ class Setting:
             )
         if not -math.inf < self.alpha < 0:
             raise ValueError(f"alpha must be finite and below 0, got {self.alpha}")
+        _check_count("entries_per_vote", self.entries_per_vote)
+
+    @property
+    def n_leaders(self) -> int:
+        """Entries that a vote may be for: all of them, or one a group."""
+        return -(-self.dim // self.entries_per_vote)
+
+    @property
+    def n_leaders_voted(self) -> int:
+        """Of these, how many a client votes for."""
+        return -(-self.n_votes // self.entries_per_vote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +87,8 @@ class Sums:
     """The four sums over ranks that the predictions are made of.
 
     Attributes:
-        mass: Σ l^α.
-        energy: Σ l^{2α}.
+        mass: Σ l^α over those that a vote may be for.
+        energy: Σ l^{2α} over all.
         chosen: Σ r_l, the expected number of entries agreed on.
         chosen_energy: Σ r_l·l^{2α}.
     """
@@ -81,24 +102,52 @@ class Sums:
 @lru_cache(maxsize=256)
 def rank_sums(setting: Setting) -> Sums:
     """Return the sums over all ranks, to about ten digits, in milliseconds."""
+    mass, energy = _power_sums(setting, setting.n_leaders)
+    chosen, chosen_energy = _chosen_sums(setting, mass)
+    n_others = setting.dim - setting.n_leaders
+    if not n_others:
+        return Sums(mass, energy, chosen, chosen_energy)
+    _, all_energy = _power_sums(setting, setting.dim)
+    # Every leader brings its share of those that lead no group.
+    others = chosen * n_others / setting.n_leaders
+    others_energy = others * (all_energy - energy) / n_others
+    return Sums(mass, all_energy, chosen + others, chosen_energy + others_energy)
+
+
+def _power_sums(setting: Setting, n_ranks: int) -> tuple[float, float]:
+    """Return Σ l^α and Σ l^{2α} over the ranks 1..n_ranks."""
+    ranks, weights = _ranks_of(setting, n_ranks)
+    magnitudes = ranks**setting.alpha
+    mass: float = np.sum(weights * magnitudes)
+    energy: float = np.sum(weights * (magnitudes * magnitudes))
+    return float(mass), float(energy)
+
+
+def _chosen_sums(setting: Setting, mass: float) -> tuple[float, float]:
+    """Return Σ r_l and Σ r_l·l^{2α} over those that a vote may be for."""
+    if not setting.is_drawn:  # all vote for the same ones
+        n_voted = setting.n_leaders_voted
+        return float(n_voted), _power_sums(setting, n_voted)[1]
+    ranks, weights = _ranks_of(setting, setting.n_leaders)
+    magnitudes = ranks**setting.alpha
+    chosen = weights * _consensus(magnitudes / mass, setting)
+    n_chosen: float = np.sum(chosen)
+    energy: float = np.sum(chosen * (magnitudes * magnitudes))
+    return float(n_chosen), float(energy)
+
+
+def _ranks_of(setting: Setting, n_ranks: int) -> tuple[Floats, Floats]:
     # The share of clients that vote for a rank spreads by about 1/sqrt(N) around its
     # mean, so r rises over as much of log q, and |alpha| times as fast in log l.
     n_per_octave = math.ceil(1.0 + abs(setting.alpha) * math.sqrt(setting.n_clients))
-    ranks, weights = _rank_weights(setting.dim, min(n_per_octave, _MAX_PER_OCTAVE))
-    magnitudes = ranks**setting.alpha
-    squares = magnitudes * magnitudes
-    mass: float = np.sum(weights * magnitudes)
-    chosen = weights * _consensus(magnitudes / mass, setting)
-    return Sums(
-        mass=float(mass),
-        energy=float(np.sum(weights * squares)),
-        chosen=float(np.sum(chosen)),
-        chosen_energy=float(np.sum(chosen * squares)),
-    )
+    return _rank_weights(n_ranks, min(n_per_octave, _MAX_PER_OCTAVE))
 
 
 def vote_probability(ranks: Floats, setting: Setting) -> Floats:
-    """Return q_l = 1 − (1 − p_l)^k, p_l = l^α / Σl'^α, for each rank (eq. 2 and 3)."""
+    """Return q_l = 1 − (1 − p_l)^k, p_l = l^α / Σl'^α, for each rank (eq. 2 and 3).
+
+    That is the law of drawn votes; it knows nothing of votes for the k largest.
+    """
     return _votes(ranks**setting.alpha / rank_sums(setting).mass, setting)
 
 
@@ -240,7 +289,7 @@ def register_fills(
 def _votes(shares: Floats, setting: Setting) -> Floats:
     # A share of 1 (dim = 1, or a steep law) has log1p(-1) = -inf, and q = 1.
     with np.errstate(divide="ignore"):
-        probability: Floats = -np.expm1(setting.n_votes * np.log1p(-shares))
+        probability: Floats = -np.expm1(setting.n_leaders_voted * np.log1p(-shares))
     return probability
 
 

@@ -86,7 +86,9 @@ def rank_candidates(
         candidate
         for threshold in sorted(set(thresholds))
         for candidate in _try_widths(
-            fit, Setting(dim, n_clients, n_votes, threshold, fit.alpha)
+            Setting(dim, n_clients, n_votes, threshold, fit.alpha),
+            phi=fit.phi,
+            peak=fit.peak,
         )
     ]
     return sorted(candidates, key=lambda each: each.cost_bytes)
@@ -101,30 +103,19 @@ def default_thresholds(n_clients: int) -> list[int]:
     return list(range(1, top + 1, step))
 
 
-def best_bits(
-    fit: PowerLaw, *, dim: int, n_clients: int, n_votes: int, threshold: int
-) -> int:
-    """Return the width of the cheapest candidate with this threshold.
+def best_bits(setting: Setting, *, phi: float, peak: float) -> int:
+    """Return the width of the cheapest candidate with this setting.
 
-    Each client may ask it of its own fit and send the answer with its first votes; the
-    largest answer is then used by all.
+    Each client may ask it of its own fit with the peak of all of them; the largest
+    answer is then used by all.
     """
-    setting = Setting(dim, n_clients, n_votes, threshold, fit.alpha)
-    candidates = _try_widths(fit, setting)
+    candidates = _try_widths(setting, phi=phi, peak=peak)
     if not candidates:
         raise ValueError(
             f"threshold must leave a width of at most {MAX_LANE_BITS} bits with gamma "
-            f"below 1, got {threshold}"
+            f"below 1, got {setting.threshold}"
         )
     return min(candidates, key=lambda each: each.cost_bytes).bits
-
-
-def least_bits(
-    fit: PowerLaw, *, dim: int, n_clients: int, n_votes: int, threshold: int
-) -> int:
-    """Return the smallest width above the paper's bound for this fit (eq. 6)."""
-    setting = Setting(dim, n_clients, n_votes, threshold, fit.alpha)
-    return smallest_bits(setting, phi=fit.phi, peak=fit.peak)
 
 
 def median_law(fits: Sequence[PowerLaw]) -> PowerLaw:
@@ -142,11 +133,11 @@ def median_law(fits: Sequence[PowerLaw]) -> PowerLaw:
     )
 
 
-def _try_widths(fit: PowerLaw, setting: Setting) -> list[Candidate]:
+def _try_widths(setting: Setting, *, phi: float, peak: float) -> list[Candidate]:
     n_chosen = expected_chosen(setting)
-    if min_bits(setting, phi=fit.phi, peak=fit.peak) >= MAX_LANE_BITS:
+    if min_bits(setting, phi=phi, peak=peak) >= MAX_LANE_BITS:
         return []
-    least = smallest_bits(setting, phi=fit.phi, peak=fit.peak)
+    least = smallest_bits(setting, phi=phi, peak=peak)
     candidates = [
         Candidate(
             threshold=setting.threshold,
@@ -157,8 +148,9 @@ def _try_widths(fit: PowerLaw, setting: Setting) -> list[Candidate]:
                 n_clients=setting.n_clients,
                 bits=bits,
                 n_chosen=n_chosen,
+                entries_per_vote=setting.entries_per_vote,
             ),
-            gamma=gamma(setting, phi=fit.phi, peak=fit.peak, bits=bits),
+            gamma=gamma(setting, phi=phi, peak=peak, bits=bits),
         )
         for bits in range(least, min(least + N_WIDTHS, MAX_LANE_BITS + 1))
     ]

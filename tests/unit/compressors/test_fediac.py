@@ -5,10 +5,19 @@ import pytest
 
 from fediac.compressors import FediAC, Outcome, State
 from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
-from fediac.core.exchange import Consensus, Contributors, Sum, Tally, Totals
+from fediac.core.bounds import Setting, smallest_bits
+from fediac.core.exchange import (
+    Consensus,
+    Contributors,
+    Max,
+    Peak,
+    Sum,
+    Tally,
+    Totals,
+)
 from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import check_lanes
-from fediac.core.tuning import best_bits, least_bits
+from fediac.core.tuning import best_bits
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
@@ -68,14 +77,6 @@ class TestVotes:
         assert kept[left].tolist() == some_update()[left].tolist()
         assert np.abs(kept[~left]).max() < 4.0 / 100
 
-    def test_tuned_widths_are_for_votes_of_single_entries(self) -> None:
-        text = (
-            "bits must be a number, 'bound' or 'adaptive' where entries share a vote "
-            "(entries_per_vote is 8), got 'tuned': it counts a vote an entry"
-        )
-        with refuses(text):
-            FediAC(**SETTINGS, bits="tuned", entries_per_vote=8)
-
     def test_votes_are_for_the_corrected_update(self) -> None:
         residual = np.zeros(DIM, dtype=np.float32)
         residual[20] = 100.0
@@ -99,12 +100,84 @@ class TestWidth:
         assert isinstance(asked, Tally)
         return asked.bits
 
+    def wish(self, update: Any, peak: float | None = None, **settings: Any) -> int:
+        """Return the width that a client asks for when nobody knows one yet."""
+        client = start(FediAC(**SETTINGS | settings), update)
+        asked = answer(client)
+        assert asked.bits == 0
+        agreed = Consensus(
+            pack_bits(np.full(asked.dim, fill_value=True)),
+            max(asked.peak, 1.0) if peak is None else peak,
+            0,
+            EVERYONE,
+        )
+        asked = answer(client, agreed)
+        assert isinstance(asked, Max)
+        assert asked.phase == "width"
+        return int(asked.peak)
+
     def test_first_wish_follows_from_the_fit(self) -> None:
         update = power_law_update()
-        fit = fit_power_law(update, peak=1.0)
-        settings: Any = {"dim": 2000, **SETTINGS}
-        assert self.asked_bits("tuned", update) == best_bits(fit, **settings)
-        assert self.asked_bits("bound", update) == least_bits(fit, **settings)
+        fit = fit_power_law(update)
+        setting = Setting(dim=2000, **SETTINGS, alpha=fit.alpha)
+        for rule, choose in (("tuned", best_bits), ("bound", smallest_bits)):
+            expected = choose(setting, phi=fit.phi, peak=1.0)
+            assert self.wish(update, bits=rule) == expected
+
+    @pytest.mark.parametrize("rule", ["bound", "tuned", "adaptive"])
+    def test_the_bound_takes_the_peak_of_all_clients(self, rule: str) -> None:
+        # Equation 6 for a client that is sixteen times smaller than another one.
+        update = power_law_update()
+        alone = self.wish(update, 1.0, bits=rule)
+        fit = fit_power_law(update)
+        setting = Setting(dim=2000, **SETTINGS, alpha=fit.alpha)
+        choose = best_bits if rule == "tuned" else smallest_bits
+        assert self.wish(update, 16.0, bits=rule) == choose(
+            setting, phi=fit.phi, peak=16.0
+        )
+        assert self.wish(update, 16.0, bits=rule) > alone + 2
+
+    def test_wish_knows_the_law_and_length_of_votes(self) -> None:
+        update = power_law_update()
+        fit = fit_power_law(update)
+        wishes = set()
+        for law, length in (("bernoulli", 1), ("topk", 1), ("topk", 8)):
+            setting = Setting(
+                dim=2000,
+                **SETTINGS,
+                alpha=fit.alpha,
+                is_drawn=law == "bernoulli",
+                entries_per_vote=length,
+            )
+            wish = self.wish(update, law=law, entries_per_vote=length)
+            assert wish == smallest_bits(setting, phi=fit.phi, peak=1.0)
+            wishes.add((law, wish))
+        assert len(wishes) > 1
+
+    def test_the_widest_wish_is_taken_by_all(self) -> None:
+        client = start(FediAC(**SETTINGS), power_law_update())
+        asked = answer(client)
+        everything = pack_bits(np.full(asked.dim, fill_value=True))
+        answer(client, Consensus(everything, 1.0, 0, EVERYONE))
+        asked = answer(client, Peak(15.0, EVERYONE))
+        assert isinstance(asked, Sum)
+        assert asked.bits == 15
+        assert answer(client, totals(asked)).state.bits == 15
+
+    def test_who_joins_later_takes_what_was_agreed_on(self) -> None:
+        client = start(FediAC(**SETTINGS), power_law_update())
+        asked = answer(client)
+        everything = pack_bits(np.full(asked.dim, fill_value=True))
+        asked = answer(client, Consensus(everything, 1.0, 7, EVERYONE))
+        assert isinstance(asked, Sum)
+        assert asked.bits == 7
+
+    def test_nothing_agreed_on_does_not_settle_the_width(self) -> None:
+        client = start(FediAC(**SETTINGS), power_law_update())
+        asked = answer(client)
+        nothing = pack_bits(np.full(asked.dim, fill_value=False))
+        outcome = answer(client, Consensus(nothing, 1.0, 0, EVERYONE))
+        assert outcome.state.bits is None
 
     def test_agreed_width_stays(self) -> None:
         assert self.asked_bits("tuned", power_law_update(), State(bits=17)) == 17
@@ -153,19 +226,32 @@ class TestWidth:
         assert outcome.facts.energy == outcome.facts.left_energy == 0.0
         assert outcome.state.bits == 5
 
+    def test_no_width_helps_who_has_nothing_where_others_agree(self) -> None:
+        update = some_update()
+        update[GIA] = 0.0
+        state = None
+        for _ in range(3):
+            client = start(FediAC(2, 40, 2, bits="adaptive"), update, state)
+            known = answer(client).bits
+            asked = answer(client, consensus(bits=max(known, 5)))
+            outcome = answer(client, totals(asked))
+            assert 0.0 < outcome.facts.energy <= outcome.facts.left_energy
+            assert outcome.state.bits == 5
+            state = State(bits=outcome.state.bits)
+
     def test_adaptive_width_begins_at_the_bound(self) -> None:
         update = power_law_update()
-        assert self.asked_bits("adaptive", update) == self.asked_bits("bound", update)
+        assert self.wish(update, bits="adaptive") == self.wish(update, bits="bound")
 
     @pytest.mark.parametrize("rule", ["tuned", "bound"])
     def test_update_without_a_law_asks_for_some_room(self, rule: str) -> None:
         update = np.zeros(2000, dtype=np.float32)
         update[7] = 1.0
-        assert self.asked_bits(rule, update) == 3 + 6
+        assert self.wish(update, bits=rule) == 3 + 6
 
     @pytest.mark.parametrize("rule", ["tuned", "bound"])
     def test_zeros_leave_the_width_to_others(self, rule: str) -> None:
-        least = self.asked_bits(rule, np.zeros(2000, dtype=np.float32))
+        least = self.wish(np.zeros(2000, dtype=np.float32), bits=rule)
         check_lanes(bits=least, n_clients=SETTINGS["n_clients"])
         with pytest.raises(ValueError, match="bits"):
             check_lanes(bits=least - 1, n_clients=SETTINGS["n_clients"])
@@ -176,7 +262,12 @@ class TestWidth:
         # One entry far above the law of all others puts the bound above 32 bits.
         update = power_law_update()
         update[0] = peak
-        assert self.asked_bits(rule, update) == 32
+        assert self.wish(update, bits=rule) == 32
+
+    def test_a_thousand_clients_leave_a_lane_for_an_update_without_a_law(self) -> None:
+        update = np.zeros(2000, dtype=np.float32)
+        update[7] = 1.0
+        assert self.wish(update, n_clients=2**27) == 32
 
     def test_round_of_zeros_does_not_settle_the_width(self) -> None:
         zeros = np.zeros(2000, dtype=np.float32)

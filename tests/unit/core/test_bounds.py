@@ -134,6 +134,48 @@ class TestSums:
         )
 
 
+class TestOtherVotes:
+    def test_the_largest_are_chosen_where_all_vote_for_them(self) -> None:
+        setting = replace(RESNET18, is_drawn=False)
+        ranks = np.arange(1.0, setting.n_votes + 1.0)
+        sums = rank_sums(setting)
+        assert sums.chosen == setting.n_votes
+        energy: float = np.sum(ranks ** (2 * setting.alpha))
+        assert sums.chosen_energy == pytest.approx(energy, rel=1e-9)
+        assert sums.energy == rank_sums(RESNET18).energy
+
+    @pytest.mark.parametrize("is_drawn", [True, False])
+    def test_groups_bring_entries_that_lead_none(self, is_drawn: bool) -> None:  # noqa: FBT001 - a parameter of pytest's
+        setting = Setting(1003, 5, 80, 2, -0.4, is_drawn, entries_per_vote=8)
+        leaders = Setting(126, 5, 10, 2, -0.4, is_drawn)
+        sums, alone = rank_sums(setting), rank_sums(leaders)
+        energies = np.arange(1.0, 1004.0) ** -0.8
+        others = alone.chosen * (1003 - 126) / 126
+        assert sums.mass == alone.mass
+        assert sums.energy == pytest.approx(energies.sum(), rel=1e-12)
+        assert sums.chosen == pytest.approx(alone.chosen + others, rel=1e-12)
+        expected = alone.chosen_energy + others * energies[126:].mean()
+        assert sums.chosen_energy == pytest.approx(expected, rel=1e-9)
+
+    def test_everything_is_chosen_when_everybody_votes_for_everything(self) -> None:
+        setting = Setting(1000, 5, 1000, 2, -0.4, is_drawn=False, entries_per_vote=8)
+        sums = rank_sums(setting)
+        assert sums.chosen == pytest.approx(1000)
+        assert sums.chosen_energy == pytest.approx(sums.energy)
+
+    def test_shared_votes_need_wider_lanes_than_single_ones(self) -> None:
+        # Fifteen of sixteen entries are there by chance, and small.
+        setting = replace(RESNET18, n_votes=RESNET18.dim // 50, is_drawn=False)
+        shared = replace(setting, entries_per_vote=16)
+        bounds = [min_bits(each, phi=0.32, peak=0.15) for each in (setting, shared)]
+        assert bounds[0] + 0.4 < bounds[1]
+
+    def test_a_group_has_entries(self) -> None:
+        with pytest.raises(ValueError, match=r"^entries_per_vote must") as caught:
+            replace(SMALL, entries_per_vote=0)
+        assert str(caught.value) == "entries_per_vote must be at least 1, got 0"
+
+
 class TestCheckValues:
     @pytest.mark.parametrize(
         ("alpha", "threshold", "share", "bound"),

@@ -1,14 +1,14 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fediac.core.bounds import Setting, gamma, min_bits
+from fediac.core.bounds import Setting, expected_chosen, gamma, min_bits, smallest_bits
 from fediac.core.powerlaw import PowerLaw
 from fediac.core.tuning import (
     Candidate,
     best_bits,
     default_thresholds,
-    least_bits,
     median_law,
     rank_candidates,
     round_payload_bytes,
@@ -49,13 +49,36 @@ def test_votes_alone_cost_what_phase_1_does() -> None:
 
 
 def test_the_smallest_width_is_not_the_best() -> None:
-    assert least_bits(FIT, **RESNET18, threshold=3) == 10
-    assert best_bits(FIT, **RESNET18, threshold=3) == 12
+    setting = Setting(**RESNET18, threshold=3, alpha=FIT.alpha)
+    assert smallest_bits(setting, phi=FIT.phi, peak=FIT.peak) == 10
+    assert best_bits(setting, phi=FIT.phi, peak=FIT.peak) == 12
+
+
+def test_cheaper_votes_make_narrow_lanes_worth_more() -> None:
+    # What votes cost no longer hides what levels do, so the best width goes down.
+    setting = Setting(**RESNET18, threshold=3, alpha=FIT.alpha, is_drawn=False)
+    shared = replace(setting, entries_per_vote=16)
+    for each in (setting, shared):
+        least = smallest_bits(each, phi=FIT.phi, peak=FIT.peak)
+        costs = {
+            bits: round_payload_bytes(
+                dim=each.dim,
+                n_clients=20,
+                bits=bits,
+                n_chosen=expected_chosen(each),
+                entries_per_vote=each.entries_per_vote,
+            )
+            / (1.0 - gamma(each, phi=FIT.phi, peak=FIT.peak, bits=bits))
+            for bits in range(least, least + 5)
+        }
+        best = min(costs, key=lambda bits: costs[bits])
+        assert best_bits(each, phi=FIT.phi, peak=FIT.peak) == best
 
 
 def test_best_bits_is_the_best_candidate_of_its_threshold() -> None:
     best = rank_candidates(FIT, **SMALL, thresholds=[4])[0]
-    assert best_bits(FIT, **SMALL, threshold=4) == best.bits
+    setting = Setting(**SMALL, threshold=4, alpha=FIT.alpha)
+    assert best_bits(setting, phi=FIT.phi, peak=FIT.peak) == best.bits
 
 
 def test_repeated_thresholds_are_tried_once() -> None:
@@ -88,7 +111,11 @@ def test_a_threshold_nobody_reaches_leaves_no_candidates() -> None:
     setting: dict[str, Any] = {"dim": 10**6, "n_clients": 200, "n_votes": 1}
     assert rank_candidates(FIT, **setting, thresholds=[200]) == []
     with pytest.raises(ValueError, match=r"^threshold must leave") as caught:
-        best_bits(FIT, **setting, threshold=200)
+        best_bits(
+            Setting(**setting, threshold=200, alpha=FIT.alpha),
+            phi=FIT.phi,
+            peak=FIT.peak,
+        )
     assert str(caught.value) == (
         "threshold must leave a width of at most 32 bits with gamma below 1, got 200"
     )

@@ -46,6 +46,9 @@ COMPRESSORS: dict[str, Build] = {
     "fediac by long groups": lambda n, d: FediAC(
         n, share(d), -(-n // 2), bits="adaptive", entries_per_vote=64
     ),
+    "fediac of clipped peaks": lambda n, d: FediAC(
+        n, share(d), 1, bits=12, law="topk", clip=0.5
+    ),
     "switchml": lambda n, _: SwitchML(n),
     "omnireduce": lambda n, d: OmniReduce(n, share(d)),
     "omnireduce in small blocks": lambda n, d: OmniReduce(n, share(d), block=7),

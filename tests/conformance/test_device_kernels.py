@@ -104,7 +104,8 @@ def test_sent_levels(
 ) -> None:
     dim = 4099
     corrected = finite(name, dim)
-    grid = Grid.of(peak=corrected.peak, bits=bits, n_clients=5)
+    # A peak below the largest entry's: some levels are clamped.
+    grid = Grid.of(peak=0.75 * corrected.peak, bits=bits, n_clients=5)
     gia = None
     if share is not None:
         gia = torch.from_numpy(packed_mask(dim, share)).to(DEVICE)
@@ -117,6 +118,7 @@ def test_sent_levels(
         expected.n_levels,
         expected.chosen_energy,
         expected.left_energy,
+        expected.n_clamped,
     ]
 
 

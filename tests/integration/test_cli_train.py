@@ -117,6 +117,7 @@ def test_what_is_missing_is_said_before_training(  # one line each
             "fediac.entries_per_vote must be 1 or a power of two in 8..4096, got 4",
         ),
         ("fediac.fade=1", "fediac.fade must be at least 0 and below 1, got 1.0"),
+        ("fediac.clip=0", "fediac.clip must be finite and above 0, got 0.0"),
         ("train.batch_size=0", "train.batch_size must be at least 1, got 0"),
         ("train.local_steps=0", "train.local_steps must be at least 1, got 0"),
         ("train.lr=0", "train.lr must be finite and above 0, got 0.0"),

@@ -17,7 +17,8 @@ Deviations, all of which keep the paper's mathematics:
 
 Not in the paper, and off by default: neighbouring entries that share a vote
 (``entries_per_vote``, see `fediac.core.groups`), a width that grows
-(``bits="adaptive"``), and residuals that fade (``fade``).
+(``bits="adaptive"``), residuals that fade (``fade``), and peaks that are clipped
+(``clip``).
 """
 
 from collections.abc import Generator
@@ -39,6 +40,7 @@ from fediac.compressors.protocol import (
 )
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits
+from fediac.core.clipping import check_clip, clipped_peak
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import (
     Consensus,
@@ -100,6 +102,10 @@ class FediAC:
         fade: Share of the residual that a client forgets in every round that it takes
             part in; the paper's is 0. What others never vote for is then not kept for
             good.
+        clip: A client offers at most so many times the root mean square of its n_votes
+            largest magnitudes as its peak; None, the paper's: its peak. Levels beyond
+            are clamped, and what that cuts stays in the residual. The paper's bound on
+            the width (eq. 6) knows nothing of clamping.
     """
 
     n_clients: int
@@ -110,9 +116,11 @@ class FediAC:
     residual: bool = True
     entries_per_vote: int = 1
     fade: float = 0.0
+    clip: float | None = None
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual, fade=self.fade)
+        check_clip(self.clip)
         check_count("n_votes", self.n_votes)
         check_whole("threshold", self.threshold)
         if not 1 <= self.threshold <= self.n_clients:
@@ -149,7 +157,7 @@ class FediAC:
                 votes,
                 dim=count_groups(update.shape[0], self.entries_per_vote),
                 threshold=self.threshold,
-                peak=float32_above(corrected.peak),
+                peak=float32_above(self._offered_peak(corrected)),
                 bits=self._known_bits(state),
             )
         )
@@ -184,10 +192,16 @@ class FediAC:
             left_energy=left_energy(
                 corrected, chosen=sent.chosen_energy, left=counted.left_energy
             ),
+            n_clamped=sent.n_clamped,
         )
         mean = Mean((LaneMean(totals, grid.scale, gia),))
         after = State(fade_residual(kept, self.fade), self._next_bits(bits, sent))
         return Outcome(mean, after, facts)
+
+    def _offered_peak(self, corrected: Corrected) -> float:
+        if self.clip is None:
+            return corrected.peak
+        return clipped_peak(corrected, self.n_votes, self.clip)
 
     def _known_bits(self, state: State) -> int:
         """Return the width that this client knows; 0 if it is still to be agreed on."""

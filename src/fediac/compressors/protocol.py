@@ -62,6 +62,8 @@ class Facts:
         scale: Multiplier before rounding; 0 when nothing was rounded.
         energy: ΣU².
         left_energy: Σ(U − sent)².
+        n_clamped: Levels that were cut to the limit, because the agreed peak is below
+            their entries'; what was cut stays in the residual.
     """
 
     n_votes: int
@@ -71,6 +73,7 @@ class Facts:
     scale: float
     energy: float
     left_energy: float
+    n_clamped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

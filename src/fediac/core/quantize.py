@@ -112,12 +112,20 @@ def stochastic_round(
         grid: Scale and limit.
         stream: Its purpose must be used for nothing else.
     """
+    return _clamp(_round(chosen, indices, grid, stream), grid)
+
+
+def _round(chosen: Update, indices: Indices, grid: Grid, stream: Stream) -> Array:
+    """Return unbiased levels as float64: far above the peak no integer holds them."""
     xp = array_namespace(chosen)
     scaled = xp.astype(chosen, xp.float64) * grid.scale
     floor = xp.floor(scaled)
     rounds_up = stream.uniform_at(indices) < scaled - floor
-    # Clamped as floats: far above the agreed peak they would not fit an integer.
-    levels = floor + xp.astype(rounds_up, xp.float64)
+    return floor + xp.astype(rounds_up, xp.float64)
+
+
+def _clamp(levels: Array, grid: Grid) -> Levels:
+    xp = array_namespace(levels)
     return xp.astype(xp.clip(levels, -grid.limit, grid.limit), xp.int64)
 
 
@@ -130,12 +138,14 @@ class Sent:
         n_levels: How many there are.
         chosen_energy: ΣU² over the sent entries.
         left_energy: Σ(U − sent)² over the sent entries.
+        n_clamped: Levels that were cut to the limit.
     """
 
     lanes: Packed
     n_levels: int
     chosen_energy: float
     left_energy: float
+    n_clamped: int
 
 
 def send_chosen(
@@ -167,19 +177,21 @@ def _send_in_chunks(
 ) -> Sent:
     lanes = _LaneWriter(values, grid)
     chosen_energies, left_energies = _BlockTotals(values), _BlockTotals(values)
+    xp, n_clamped = array_namespace(values), 0
     for start, stop in chunks(values.shape[0], values):
         indices = _chosen_between(values, gia, start, stop)
         chosen = values[indices]
-        levels = stochastic_round(chosen, indices, grid, stream)
+        rounded = _round(chosen, indices, grid, stream)
+        n_clamped += int(xp.count_nonzero(xp.abs(rounded) > grid.limit))
+        levels = _clamp(rounded, grid)
         left = subtract_sent(chosen, levels, grid)
         if out is not None:
             out[indices] = left
         lanes.write(levels + grid.limit)
         chosen_energies.add(chosen)
         left_energies.add(left)
-    return Sent(
-        lanes.packed(), lanes.n_written, chosen_energies.sum(), left_energies.sum()
-    )
+    energies = chosen_energies.sum(), left_energies.sum()
+    return Sent(lanes.packed(), lanes.n_written, *energies, n_clamped)
 
 
 def subtract_sent(chosen: Update, levels: Levels, grid: Grid) -> Update:

@@ -302,6 +302,7 @@ def _make_fediac(
         residual=settings.fediac.residual,
         entries_per_vote=settings.fediac.entries_per_vote,
         fade=settings.fediac.fade,
+        clip=settings.fediac.clip,
     )
 
 

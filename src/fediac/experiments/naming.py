@@ -84,6 +84,7 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "threshold": "fediac.threshold",
         "law": "fediac.law",
         "entries_per_vote": "fediac.entries_per_vote",
+        "clip": "fediac.clip",
         "block": "omnireduce.block",
         "n_sent": f"{own}.sent",
         "bits": f"{own}.bits",

@@ -70,6 +70,7 @@ def make_record(
         "clients": len(done.clients),
         "votes": facts.votes,
         "chosen": facts.chosen,
+        "clamped": facts.clamped,
         "bits": facts.bits,
         "peak": facts.peak,
         "scale": facts.scale,

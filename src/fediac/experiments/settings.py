@@ -177,10 +177,13 @@ class FediacSettings:
             bit more after every round that left some client with as much as it had.
         law: How votes are drawn; ``topk`` votes for the k largest.
         entries_per_vote: Neighbouring entries that share a vote, and are sent together:
-            1, or a power of two from 8 on. More make votes cheaper; ``bound`` still
-            counts on votes for single entries.
+            1, or a power of two from 8 on. More make votes cheaper.
         residual: Keep what is not sent for the next round.
         fade: Share of what is kept that is forgotten every round, from 0 to below 1.
+        clip: A client offers at most so many times the root mean square of its largest
+            entries, as many as it votes for, as its peak; levels beyond are clamped.
+            Smaller widths then go further; the bound on the width does not know of it.
+            By default nothing is clipped.
     """
 
     votes: Share = "5%"
@@ -190,6 +193,7 @@ class FediacSettings:
     entries_per_vote: int = 1
     residual: bool = True
     fade: float = 0.0
+    clip: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,8 @@ class DeviceKernels:
         grid: Grid,
         stream: Stream,
         out: Array | None,
-    ) -> tuple[Array, int, float, float]:
-        """Return packed lanes, their number, and the energies of chosen and left."""
+    ) -> tuple[Array, int, float, float, int]:
+        """Return lanes, their number, energies of chosen and left, levels clamped."""
         n_entries = n_levels = values.shape[0]
         ends = values
         if gia is not None:
@@ -136,6 +136,8 @@ class DeviceKernels:
             n_levels = int(ends[-1]) if len(ends) else 0
         lanes = empty_like(values, n_levels, "int64")
         squares = empty_like(values, 2 * n_levels, "float64")
+        n_clamped = empty_like(values, 1, "int64")
+        n_clamped[0] = 0
         place = (*stream.key, *stream.counter_tail)
         words = _words(values, *place, _pattern(grid.scale), grid.limit)
         if n_levels:
@@ -147,6 +149,7 @@ class DeviceKernels:
                 values if out is None else out,
                 lanes,
                 squares,
+                n_clamped,
                 n_entries,
                 n_levels,
                 HAS_GIA=gia is not None,
@@ -155,7 +158,8 @@ class DeviceKernels:
                 enable_fp_fusion=False,
             )
         chosen, left = self._row_sums(squares, n_levels)
-        return self.pack_lanes(lanes, grid.bits), n_levels, chosen, left
+        packed = self.pack_lanes(lanes, grid.bits)
+        return packed, n_levels, chosen, left, int(n_clamped[0])
 
     def _row_sums(self, values: Array, n_columns: int) -> tuple[float, float]:
         """Return the tree sums of the two rows of ``values``."""

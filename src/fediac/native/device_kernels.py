@@ -179,6 +179,7 @@ def send_chosen(
     out,
     lanes,
     squares,
+    n_clamped,
     n_entries,
     n_levels,
     HAS_GIA: tl.constexpr,
@@ -189,7 +190,8 @@ def send_chosen(
 
     ``ends`` holds how many are chosen up to the end of each block; ``words`` the
     stream's five words, the scale and the limit. Squares of what is chosen and of what
-    is left go to the two rows of ``squares``, in the order of the lanes.
+    is left go to the two rows of ``squares``, in the order of the lanes. ``n_clamped``
+    grows by the levels that were cut to the limit.
     """
     block = tl.program_id(0).to(tl.int64)
     entries = block * BLOCK + tl.arange(0, BLOCK)
@@ -208,6 +210,8 @@ def send_chosen(
     floor = tl.floor(scaled)
     rounds_up = _unit(entries, words) < scaled - floor
     levels = floor + rounds_up.to(tl.float64)
+    is_clamped = is_sent & (tl.abs(levels) > limit)
+    tl.atomic_add(n_clamped, tl.sum(is_clamped.to(tl.int64), axis=0))
     levels = tl.minimum(tl.maximum(levels, -limit), limit)
     left = (chosen - levels / scale).to(tl.float32)
     if WRITES:

@@ -85,7 +85,7 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
     "fediac_select_bit": (c_size_t, [_POINTER, c_size_t, c_size_t]),
     "fediac_send_chosen": (
         None,
-        [_POINTER, _POINTER, c_size_t, c_size_t, c_size_t, *[_POINTER] * 6],
+        [_POINTER, _POINTER, c_size_t, c_size_t, c_size_t, *[_POINTER] * 7],
     ),
     "fediac_pack_lanes": (None, [_POINTER, c_int, c_size_t, c_int, _POINTER]),
     "fediac_unpack_lanes": (None, [_POINTER, c_size_t, c_int, _POINTER]),
@@ -224,8 +224,8 @@ class Kernels(DataPlane):
         grid: Grid,
         stream: Stream,
         out: Array | None,
-    ) -> tuple[Array, int, float, float]:
-        """Return packed lanes, their number, and the energies of chosen and left."""
+    ) -> tuple[Array, int, float, float, int]:
+        """Return lanes, their number, energies of chosen and left, levels clamped."""
         seen = floats(values, "values")
         kept = None
         if out is not None:
@@ -238,6 +238,7 @@ class Kernels(DataPlane):
         lane_bytes = view(lanes)
         sums = np.empty((2, -(-n_levels // BLOCK)))
         chosen_energies, left_energies = sums
+        n_clamped = np.empty(len(chosen_energies), np.uint64)
         keyed = ctypes.byref(_fill(stream))
         sized = ctypes.byref(_Grid(grid.scale, grid.limit, grid.bits))
 
@@ -250,12 +251,13 @@ class Kernels(DataPlane):
                 *(sized, keyed, _at(kept), _at(lane_bytes, start * grid.bits // 8)),
                 _at(chosen_energies, start // BLOCK),
                 _at(left_energies, start // BLOCK),
+                _at(n_clamped, start // BLOCK),
             )
 
         shares = threads.split(n_levels, grain=BLOCK, min_share=_MIN_LEVELS)
         threads.run(work, shares)
         chosen, left = self._tree_sum(chosen_energies), self._tree_sum(left_energies)
-        return lanes, n_levels, chosen, left
+        return lanes, n_levels, chosen, left, int(n_clamped.sum())
 
     def _n_chosen(self, mask: View, dim: int) -> int:
         """Return how many of the first ``dim`` bits are set."""

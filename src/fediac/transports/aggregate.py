@@ -38,6 +38,7 @@ class RoundFacts:
         gamma: Σ‖U − sent‖² / Σ‖U‖²; 0 when all updates are zero.
         aggregations: What the switch counted this round.
         register_bytes: The most register bytes in use at a time.
+        clamped: Levels of all clients together that were cut to the limit.
     """
 
     votes: int
@@ -48,6 +49,7 @@ class RoundFacts:
     gamma: float
     aggregations: int
     register_bytes: int
+    clamped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +178,5 @@ def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFa
         gamma=left / energy if energy else 0.0,
         aggregations=counters.aggregations,
         register_bytes=counters.register_bytes,
+        clamped=sum(facts.n_clamped for facts in every),
     )

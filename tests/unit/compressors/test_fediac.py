@@ -16,7 +16,7 @@ from fediac.core.exchange import (
     Totals,
 )
 from fediac.core.powerlaw import fit_power_law
-from fediac.core.quantize import check_lanes
+from fediac.core.quantize import check_lanes, float32_above, level_limit
 from fediac.core.tuning import best_bits
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
@@ -309,6 +309,26 @@ class TestLevels:
         whole, faded = (each.state.residual for each in outcomes)
         assert np.array_equal(faded, whole * np.float32(0.75))
         assert outcomes[0].facts == outcomes[1].facts
+
+    def test_what_a_clipped_peak_cuts_stays_unsent(self) -> None:
+        offered, outcomes = [], []
+        for clip in (None, 0.5):
+            client = start(FediAC(2, 5, 2, bits=10, clip=clip), some_update())
+            offered.append(answer(client).peak)
+            asked = answer(client, consensus(peak=offered[-1]))
+            outcomes.append(answer(client, totals(asked)))
+        # The five largest are 4.0, 3.9, 3.9, 3.8 and 3.8.
+        largest = np.sort(np.abs(some_update().astype(np.float64)))[-5:]
+        half = float32_above(0.5 * float(np.sqrt(np.mean(largest**2))))
+        assert offered == [4.0, half]
+        n_above = int(np.count_nonzero(np.abs(some_update()[GIA]) > half))
+        assert [each.facts.n_clamped for each in outcomes] == [0, n_above]
+        limit = level_limit(bits=10, n_clients=2)
+        cut = limit / outcomes[1].facts.scale
+        expected = np.maximum(np.abs(some_update()[GIA]) - cut, 0.0)
+        left = np.abs(outcomes[1].state.residual[GIA])
+        step = 1.0 / outcomes[1].facts.scale
+        assert np.all(np.abs(left - expected) <= step)
 
     def test_client_left_out_of_a_packet_keeps_its_values(self) -> None:
         client = start(FediAC(2, 5, 2, bits=10), some_update())

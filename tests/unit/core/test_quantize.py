@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from math import floor
@@ -255,3 +256,19 @@ class TestSendChosen:
         )
         assert to_numpy(out).tolist() == [493.0, 0.0, -493.0]
         assert to_numpy(unpack_lanes(sent.lanes, 3, 8)).tolist() == [14, 8, 0]
+        assert sent.n_clamped == 2
+
+    @pytest.mark.parametrize("dim", [3, 4096, 9001])
+    def test_only_levels_beyond_the_limit_count_as_clamped(
+        self, make: Make, dim: int
+    ) -> None:
+        values = normal_update(dim)
+        grid = Grid(scale=4.0, limit=7, bits=8)
+        free = stochastic_round(
+            values, np.arange(dim), replace(grid, limit=1 << 30), stream()
+        )
+        n_beyond = int(np.count_nonzero(np.abs(free) > 7))
+        assert n_beyond or dim == 3
+        assert np.any(np.abs(free) == 7) or dim == 3
+        sent = send_chosen(make(values), None, grid, stream())
+        assert sent.n_clamped == n_beyond

@@ -123,9 +123,16 @@ def check_count_bits(packed: Any) -> None:
     assert found == expected
 
 
-def check_send(values: Any, gia: Any, bits: int, stream: Stream) -> None:
-    """Compare what is sent and left of ``values``, with and without a residual."""
-    peak = max(float(np.max(np.abs(np.asarray(values)), initial=0.0)), MIN_PEAK)
+def check_send(
+    values: Any, gia: Any, bits: int, stream: Stream, *, clip: float = 1.0
+) -> None:
+    """Compare what is sent and left of ``values``, with and without a residual.
+
+    Args:
+        clip: Of the largest magnitude is the agreed peak.
+    """
+    largest = float(np.max(np.abs(np.asarray(values)), initial=0.0))
+    peak = max(clip * largest, MIN_PEAK)
     grid = Grid.of(peak=peak, bits=bits, n_clients=3)
     copies = [values + 0, values + 0]
 
@@ -140,6 +147,7 @@ def check_send(values: Any, gia: Any, bits: int, stream: Stream) -> None:
     assert found.n_levels == expected.n_levels
     assert found.chosen_energy == expected.chosen_energy
     assert found.left_energy == expected.left_energy
+    assert found.n_clamped == expected.n_clamped
     kept_by_nobody = send_chosen(values, gia, grid, stream)
     assert_same(kept_by_nobody.lanes, expected.lanes)
 

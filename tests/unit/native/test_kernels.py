@@ -62,6 +62,8 @@ def test_long_updates_equal_core(dim: int) -> None:
     check_largest(values, dim // 20)
     check_groups(values, 16)
     check_send(values, packed_mask(dim, 0.05), 10, source)
+    check_send(values, packed_mask(dim, 0.5), 10, source, clip=0.25)
+    check_send(values, None, 8, source, clip=0.25)
 
 
 @pytest.mark.usefixtures("n_threads")

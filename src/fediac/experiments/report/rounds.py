@@ -69,6 +69,7 @@ FACTS = (
     "clients",
     "votes",
     "chosen",
+    "clamped",
     "bits",
     "peak",
     "scale",

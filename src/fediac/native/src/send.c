@@ -103,8 +103,9 @@ typedef struct {
    them exactly, until they are clamped and fit 32 bits. */
 INLINE void round_batch_body(const float *chosen, const uint32_t *words, size_t n,
                              const fediac_grid *grid, float *restrict left,
-                             uint32_t *restrict lanes) {
+                             uint32_t *restrict lanes, uint64_t *restrict n_clamped) {
     const double scale = grid->scale, limit = grid->limit;
+    uint64_t n_beyond = 0;
     for (size_t i = 0; i < n; i++) {
         double value = chosen[i];
         double scaled = value * scale;
@@ -112,17 +113,20 @@ INLINE void round_batch_body(const float *chosen, const uint32_t *words, size_t 
         double unit = (double)words[i] * 0x1p-32;
         /* Adding zero turns a negative zero positive, as an integer would. */
         double level = below + (unit < scaled - below ? 1.0 : 0.0);
+        n_beyond += fabs(level) > limit;
         level = level > limit ? limit : level;
         level = level < -limit ? -limit : level;
         left[i] = (float)(value - level / scale);
         lanes[i] = (uint32_t)(int32_t)level + grid->limit;
     }
+    *n_clamped += n_beyond;
 }
 
 FOR_EACH_ISA(static, round_batch,
              (const float *chosen, const uint32_t *words, size_t n,
-              const fediac_grid *grid, float *restrict left, uint32_t *restrict lanes),
-             (chosen, words, n, grid, left, lanes))
+              const fediac_grid *grid, float *restrict left, uint32_t *restrict lanes,
+              uint64_t *restrict n_clamped),
+             (chosen, words, n, grid, left, lanes, n_clamped))
 
 /* The sum of squares of up to a block of values. */
 INLINE void energy_body(const float *values, size_t n, double *sum) {
@@ -150,8 +154,10 @@ typedef struct {
    entries `offsets`, or those from `first` on if that is NULL. */
 static void send_block(const sender *sender, const float *chosen,
                        const uint32_t *offsets, size_t first, size_t n, uint8_t *lanes,
-                       double *chosen_energy, double *left_energy) {
+                       double *chosen_energy, double *left_energy,
+                       uint64_t *n_clamped) {
     float left[BLOCK];
+    *n_clamped = 0;
     uint32_t words[BATCH], levels[BATCH];
     int bits = sender->grid->bits;
     for (size_t start = 0; start < n; start += BATCH) {
@@ -159,7 +165,8 @@ static void send_block(const sender *sender, const float *chosen,
         if (offsets)
             philox_words_at(0, offsets + start, length, sender->stream, words);
         else philox_run(first + start, length, sender->stream, words);
-        round_batch(chosen + start, words, length, sender->grid, left + start, levels);
+        round_batch(chosen + start, words, length, sender->grid, left + start, levels,
+                    n_clamped);
         pack_lanes_into(levels, length, bits, lanes + n_lane_bytes(start, bits));
     }
     energy(chosen, n, chosen_energy);
@@ -171,12 +178,14 @@ static void send_block(const sender *sender, const float *chosen,
 }
 
 /* Send `n_levels` of the entries that `gia` (NULL: all) chooses from `first` on, with
-   one sum of a block's energies in each element of the last two arrays. All blocks but
-   the last of the update must be whole; without a gia `first` is a multiple of 4. */
+   a block's energies and its number of clamped levels in each element of the last three
+   arrays. All blocks but the last of the update must be whole; without a gia `first` is
+   a multiple of 4. */
 EXPORT void fediac_send_chosen(const float *values, const uint8_t *gia, size_t dim,
                                size_t first, size_t n_levels, const fediac_grid *grid,
                                const fediac_stream *stream, float *out, uint8_t *lanes,
-                               double *chosen_energies, double *left_energies) {
+                               double *chosen_energies, double *left_energies,
+                               uint64_t *n_clamped) {
     sender sender = {values, out, grid, stream};
     reader reader;
     reader.gia = gia;
@@ -190,13 +199,14 @@ EXPORT void fediac_send_chosen(const float *values, const uint8_t *gia, size_t d
         uint8_t *block_lanes = lanes + n_lane_bytes(start, grid->bits);
         if (!gia) {
             send_block(&sender, values + first + start, NULL, first + start, n,
-                       block_lanes, chosen_energies + block, left_energies + block);
+                       block_lanes, chosen_energies + block, left_energies + block,
+                       n_clamped + block);
             continue;
         }
         find_chosen(&reader, n);
         gather(values, reader.offsets, n, chosen);
         send_block(&sender, chosen, reader.offsets, 0, n, block_lanes,
-                   chosen_energies + block, left_energies + block);
+                   chosen_energies + block, left_energies + block, n_clamped + block);
         reader.n_found -= n;
         memmove(reader.offsets, reader.offsets + n,
                 reader.n_found * sizeof *reader.offsets);

@@ -174,10 +174,13 @@ def pairs(
     size: int = 16,
     packet: int = 0,
     exchange: int = 0,
+    bits: int = 32,
+    is_narrow: bool = False,
     is_last: bool = True,
 ) -> Packet:
     """Return a packet of an indexed sum; ``values`` maps addresses to levels."""
-    body = np.array(list(values.items()), dtype="<i8").reshape(-1, 2)
+    n_index = index_width(size, is_narrow=is_narrow)
+    words = [i | (level % (1 << bits)) << n_index for i, level in values.items()]
     return Packet(
         kind=Kind.INDEXED_SUM,
         job=job.number,
@@ -187,14 +190,23 @@ def pairs(
         packet=packet,
         n_items=len(values),
         aux=size,
-        bits=32,
-        flags=Flag.LAST if is_last else Flag(0),
-        body=body.astype("<i4").tobytes(),
+        bits=bits,
+        flags=Flag(Flag.LAST * is_last | Flag.NARROW * is_narrow),
+        body=pack(words, n_index + bits),
     )
+
+
+def index_width(size: int, *, is_narrow: bool) -> int:
+    """Return how many bits an index has: 32, or as many as the largest one needs."""
+    return max(1, len(f"{size - 1:b}")) if is_narrow else 32
 
 
 def indexed_totals(answers: Iterable[Packet]) -> dict[int, int]:
     """Return what the answers to an indexed sum say: address -> total."""
-    body = b"".join(answer.body for answer in answers)
-    rows = np.frombuffer(body, dtype="<i4").reshape(-1, 2)
-    return {int(index): int(total) for index, total in rows}
+    totals = {}
+    for answer in answers:
+        n_index = index_width(answer.aux, is_narrow=Flag.NARROW in answer.flags)
+        for word in unpack(answer.body, answer.n_items, n_index + answer.bits):
+            total, sign = word >> n_index, 1 << answer.bits - 1
+            totals[word % (1 << n_index)] = (total ^ sign) - sign
+    return totals

@@ -97,16 +97,24 @@ class Asker:
 
     def indexed_sum(self) -> Question:
         size = self.length(most=400)
+        # Eight pairs fit the shortest payload, 32 bytes; or four of 64 bits.
+        is_narrow = bool(self.rng.integers(2))
+        bits = int(self.rng.integers(1, 24)) if is_narrow else 32
+        half = 1 << bits - 1
         dense, is_used = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
         asked: dict[int, Exchange] = {}
         for client in self.clients:
             mine = np.flatnonzero(self.rng.random(size) < 0.5 * self.rng.random())
-            levels = self.rng.integers(-(2**20), 2**20, len(mine))
+            levels = self.rng.integers(-half, half, len(mine))
             dense[mine] += levels
             is_used[mine] = True
-            asked[client] = IndexedSum(self.make(mine), self.make(levels), size)
+            asked[client] = IndexedSum(
+                self.make(mine), self.make(levels), size, bits, is_narrow
+            )
         union = np.flatnonzero(is_used)
-        return asked, {"indices": union, "totals": dense[union].astype(np.int32)}
+        # Totals that need more bits wrap, as those of 32 do.
+        totals = (dense[union] + half) % (2 * half) - half
+        return asked, {"indices": union, "totals": totals.astype(np.int32)}
 
     def server_sum(self) -> Question:
         dim = self.length()

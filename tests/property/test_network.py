@@ -150,6 +150,7 @@ def ask_blocks(setting: Setting) -> Question:
 def ask_indexed(setting: Setting) -> Question:
     """One pair a packet, some addresses from several clients."""
     size, expected = 2 * setting.n_packets, dict[int, int]()
+    is_narrow = bool(setting.rng.integers(2))
     askings = []
     for client in range(setting.n_clients):
         indices = setting.rng.choice(size, setting.n_packets, replace=False).tolist()
@@ -161,6 +162,8 @@ def ask_indexed(setting: Setting) -> Question:
                     {index: client + 1},
                     size=size,
                     exchange=setting.exchange,
+                    bits=8 if is_narrow else 32,
+                    is_narrow=is_narrow,
                     is_last=place == len(indices) - 1,
                 )
                 for place, index in enumerate(indices)

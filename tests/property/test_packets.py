@@ -14,9 +14,12 @@ from fediac.switch.counters import Count
 from fediac.switch.pipeline import Answers, Switch
 from fediac.wire.header import END, Flag, Kind
 from fediac.wire.packet import Packet, decode, encode
+from tests.packets import index_width, pack
 from tests.planes import PLANES, data_plane, require_native
 
 N_JOBS = 3
+BITS = {Kind.SUM: 5, Kind.INDEXED_SUM: 7}
+"""Widths that most packets of these kinds have."""
 
 u8, u16, u32 = (st.integers(0, (1 << bits) - 1) for bits in (8, 16, 32))
 
@@ -136,7 +139,7 @@ class Mill:
             n_items=0 if is_bare else self.n_items(kind),
             aux=self.aux(kind, number),
             threshold=self.pick([3] if kind == Kind.TALLY else [0], range(70)),
-            bits=self.pick([5] if kind == Kind.SUM else [32], range(40)),
+            bits=self.pick([BITS.get(kind, 32)], range(40)),
             flags=flags,
         )
         data = encode(packet)[:32] + self.body(packet)
@@ -153,8 +156,10 @@ class Mill:
 
     def n_items(self, kind: Kind) -> int:
         room = 8 * self.plan.payload_bytes
-        width = {Kind.TALLY: 1, Kind.SUM: 5, Kind.BLOCK_SUM: 32, Kind.INDEXED_SUM: 64}
-        most = room // width[kind]
+        # Six bits tell 40 addresses apart.
+        pair = BITS[kind] + 6 if kind == Kind.INDEXED_SUM else 0
+        width = {Kind.TALLY: 1, Kind.SUM: BITS[Kind.SUM], Kind.BLOCK_SUM: 32}
+        most = room // width.get(kind, pair)
         if kind in (Kind.TALLY, Kind.SUM):
             return self.pick([most], [1, 0, most + 1, 0xFFFF])
         return self.pick([most, most, 0], [1, most + 1, 0xFFFF])
@@ -162,16 +167,26 @@ class Mill:
     def flags(self, kind: Kind) -> list[int]:
         if kind == Kind.BLOCK_SUM:
             return [0, 0, 0, Flag.ANNOUNCE]
-        return [0, 0, Flag.LAST] if kind == Kind.INDEXED_SUM else [0]
+        if kind == Kind.INDEXED_SUM:
+            narrow = 3 * [Flag.NARROW, Flag.NARROW, Flag.NARROW | Flag.LAST]
+            return [*narrow, 0, Flag.LAST]
+        return [0]
 
     def body(self, packet: Packet) -> bytes:
         if packet.kind == Kind.INDEXED_SUM:
-            pairs = self.rng.integers(0, 1 << 32, (packet.n_items, 2), dtype="<u4")
-            pairs[:, 0] %= max(packet.aux, 1)
-            return pairs.tobytes()
+            return self.pairs(packet)
         bits = {Kind.TALLY: 1, Kind.SUM: packet.bits, Kind.BLOCK_SUM: 32, Kind.MAX: 0}
         n_bytes = -(-packet.n_items * bits[packet.kind] // 8)
         return b"" if Flag.ANNOUNCE in packet.flags else self.rng.bytes(n_bytes)
+
+    def pairs(self, packet: Packet) -> bytes:
+        n_index = index_width(packet.aux, is_narrow=Flag.NARROW in packet.flags)
+        levels = self.rng.integers(0, 1 << packet.bits, packet.n_items).tolist()
+        words = [
+            int(self.rng.integers(max(packet.aux, 1))) | level << n_index
+            for level in levels
+        ]
+        return pack(words, n_index + packet.bits)
 
     def damaged(self, data: bytes) -> bytes:
         changed = bytearray(data)

@@ -26,6 +26,8 @@ from fediac.core.corrected import correct
 from fediac.core.quantize import Grid, send_chosen
 from fediac.core.voting import LAWS, Law, draw_votes
 from fediac.transports.arrays import add_lanes
+from fediac.wire.pairs import pack_pairs, unpack_pairs
+from tests.packets import pack
 from tests.support import KINDS, bytes_of, normal_update, stream, to_numpy
 
 masks = hnp.arrays(np.bool_, st.integers(0, 300))
@@ -81,6 +83,28 @@ def test_lanes_packed_in_two_parts_are_those_packed_at_once(
     assert b"".join(bytes_of(part) for part in parts) == bytes_of(
         pack_lanes(lanes, bits)
     )
+
+
+@st.composite
+def pairs_of_some_width(draw: Any) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    n_index, bits = draw(st.integers(1, 32)), draw(st.integers(1, 32))
+    index = st.integers(0, (1 << n_index) - 1)
+    level = st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+    return draw(st.lists(st.tuples(index, level), max_size=60)), (n_index, bits)
+
+
+@settings(deadline=None)
+@given(pairs_of_some_width())
+def test_pairs_of_any_width_and_number_survive_packing(
+    given_pairs: tuple[list[tuple[int, int]], tuple[int, int]],
+) -> None:
+    pairs, widths = given_pairs
+    indices, levels = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    packed = pack_pairs(indices, levels, widths)
+    words = [index | level % (1 << widths[1]) << widths[0] for index, level in pairs]
+    assert packed.tobytes() == pack(words, sum(widths))
+    found = unpack_pairs(packed, len(pairs), widths)
+    assert [each.tolist() for each in found] == [indices.tolist(), levels.tolist()]
 
 
 @settings(deadline=None)

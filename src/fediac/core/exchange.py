@@ -11,6 +11,14 @@ from typing import TypeAlias
 
 from fediac.core.types import Indices, Levels, Packed, Update
 
+INDEX_BITS = 32
+"""Width of an index, unless somebody asks for fewer bits."""
+
+
+def least_index_bits(n_places: int) -> int:
+    """Return how many bits tell ``n_places`` places apart."""
+    return max(1, (n_places - 1).bit_length())
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -83,13 +91,22 @@ class IndexedSum:
         indices: Addresses in ``0..size-1``, ascending.
         levels: int32, one for each address.
         size: Registers needed: one a possible address.
+        bits: Width of a level; the sum of all clients' must fit, too.
+        is_narrow: Whether an index has only as many bits as ``size`` needs, not 32.
         phase: What the ledger calls this exchange.
     """
 
     indices: Indices
     levels: Levels
     size: int
+    bits: int = 32
+    is_narrow: bool = False
     phase: str = "indexed"
+
+    @property
+    def index_bits(self) -> int:
+        """Width of an index."""
+        return least_index_bits(self.size) if self.is_narrow else INDEX_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +116,16 @@ class ServerSum:
     Attributes:
         values: The floats.
         indices: Their entry numbers, ascending; None when all entries are sent.
+        bits: Width of a value where they are whole numbers whose sum over all clients
+            has no more bits; None: as wide as the floats are.
+        index_bits: Width of an index.
         phase: What the ledger calls this exchange.
     """
 
     values: Update
     indices: Indices | None = None
+    bits: int | None = None
+    index_bits: int = INDEX_BITS
     phase: str = "server"
 
 

@@ -105,17 +105,27 @@ class IndexedMean:
 
 @dataclass(frozen=True, slots=True)
 class FloatMean:
-    """Entries that came back as floats, all or some."""
+    """Entries that came back as floats, all or some.
+
+    Attributes:
+        scale: What clients had multiplied them by; None: nothing.
+    """
 
     values: Update
     indices: Indices | None
+    scale: float | None = None
 
     def write(self, out: Update) -> None:
         """Put the floats into ``out``."""
+        values = self.values
+        if self.scale is not None:
+            xp = array_namespace(values)
+            scaled = divide(xp.astype(values, xp.float64), self.scale)
+            values = xp.astype(scaled, out.dtype)
         if self.indices is None:
-            out[:] = self.values
+            out[:] = values
         else:
-            out[self.indices] = self.values
+            out[self.indices] = values
 
 
 @dataclass(frozen=True, slots=True)

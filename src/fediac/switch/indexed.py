@@ -2,6 +2,8 @@
 
 The answer, every address touched and its total, goes out when all clients have sent
 their last packet. A client's packets are taken in order, which also tells repeats.
+Levels are added in 32 bits, whatever their width; whoever sends fewer sees to it that
+the sum of all clients has no more, either.
 
 An indexed sum takes both halves, so it wipes out the answers of the exchange before it,
 and the exchange after it wipes out its own. Where packets get lost, a `Kind.MAX` must
@@ -10,6 +12,7 @@ client has all earlier answers.
 """
 
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
@@ -18,8 +21,9 @@ from fediac.switch.bitmap import is_set, set_bit
 from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
-from fediac.wire.header import EVERYONE, INDEXED_ITEM, Flag, Kind
+from fediac.wire.header import EVERYONE, Flag, Kind
 from fediac.wire.packet import Packet
+from fediac.wire.pairs import WORD_BITS, index_bits, pack_pairs, unpack_pairs
 
 
 def process_indexed(region: Region, packet: Packet) -> None:
@@ -34,7 +38,7 @@ def process_indexed(region: Region, packet: Packet) -> None:
         region.use(number, layout.indexed_bytes(size))
         slot = _new_slot(packet)
         write_slot(region.registers, at, slot)
-    if slot.aux != size:
+    if (slot.aux, slot.threshold, slot.bits) != (size, *pair_widths(packet)):
         raise DropPacket(Drop.MALFORMED)
     clocks_at = at + SLOT.size + layout.bitmap_bytes
     clocks = region.registers[clocks_at : clocks_at + 4 * layout.n_clients].cast("I")
@@ -70,17 +74,32 @@ def _contribute(region: Region, packet: Packet, slot: Slot, at: int) -> None:
         _answer(region, slot, at)
 
 
+def pair_widths(packet: Packet) -> tuple[int, int]:
+    """Return the bits of an index and of a level in an indexed sum's packet."""
+    is_narrow = Flag.NARROW in packet.flags
+    return index_bits(packet.aux, is_narrow=is_narrow), packet.bits
+
+
+def read_pairs(packet: Packet) -> tuple[list[int], list[int]]:
+    """Return the indices and levels in an indexed sum's packet."""
+    body = np.frombuffer(packet.body, dtype=np.uint8)
+    indices, levels = unpack_pairs(body, packet.n_items, pair_widths(packet))
+    return indices.tolist(), levels.tolist()
+
+
 def _new_slot(packet: Packet) -> Slot:
+    """Return the record of a sum that begins, with an index's width as threshold."""
+    index_width, level_width = pair_widths(packet)
     return Slot(
         round_number=packet.round_number,
         packet=0,
         aux=packet.aux,
         exchange=packet.exchange,
         n_items=0,
-        threshold=0,
+        threshold=index_width,
         count=0,
         kind=packet.kind,
-        bits=32,
+        bits=level_width,
         state=OPEN,
     )
 
@@ -95,13 +114,10 @@ def _values_at(region: Region, at: int, size: int) -> int:
 
 
 def _add(region: Region, packet: Packet, at: int) -> None:
-    pairs = np.frombuffer(packet.body, dtype=INDEXED_ITEM)
     touched_at = _touched_at(region, at)
     values_at = _values_at(region, at, packet.aux)
     values = region.registers[values_at : values_at + 4 * packet.aux].cast("I")
-    for index, level in zip(
-        pairs["index"].tolist(), pairs["level"].tolist(), strict=True
-    ):
+    for index, level in zip(*read_pairs(packet), strict=True):
         if not is_set(region.registers, touched_at, index):
             set_bit(region.registers, touched_at, index)
             region.count_aggregation()
@@ -119,13 +135,12 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
     values = np.frombuffer(
         region.registers[values_at : values_at + 4 * size], dtype="<i4"
     )
-    pairs = np.empty(len(indices), dtype=INDEXED_ITEM)
-    pairs["index"], pairs["level"] = indices, values[indices]
-    # A payload too short for a pair still answers that no address was touched.
-    per_packet = max(1, region.job.layout.payload_bytes // INDEXED_ITEM.itemsize)
-    n_packets = max(1, -(-len(pairs) // per_packet))
+    widths = slot.threshold, slot.bits
+    per_packet = _pairs_per_packet(sum(widths), region.job.layout.payload_bytes)
+    is_narrow = slot.threshold < WORD_BITS
+    n_packets = max(1, -(-len(indices) // per_packet))
     for number in range(n_packets):
-        part = pairs[number * per_packet : (number + 1) * per_packet]
+        part = indices[number * per_packet : (number + 1) * per_packet]
         is_last = number == n_packets - 1
         answer = Packet(
             kind=Kind.INDEXED_SUM,
@@ -137,8 +152,20 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
             n_items=len(part),
             count=slot.count,
             aux=size,
-            bits=32,
-            flags=Flag.ANSWER | (Flag.LAST if is_last else Flag(0)),
-            body=part.tobytes(),
+            bits=slot.bits,
+            flags=Flag.ANSWER
+            | (Flag.LAST if is_last else Flag(0))
+            | (Flag.NARROW if is_narrow else Flag(0)),
+            body=pack_pairs(part, values[part], widths).tobytes(),
         )
         region.answer(answer, to=to)
+
+
+def _pairs_per_packet(width: int, payload_bytes: int) -> int:
+    """Return how many pairs fill a packet to a whole byte.
+
+    A payload too short for that takes one; or none, if it is too short for any, and
+    still answers that no address was touched.
+    """
+    unit = 8 // gcd(8, width)
+    return max(1, 8 * payload_bytes // width // unit * unit)

@@ -20,18 +20,18 @@ from fediac.errors import LocalProtocolError, RemoteProtocolError, say_count
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block
 from fediac.switch.counters import N_COUNTS, Count, Counters, Drop
-from fediac.switch.indexed import process_indexed
+from fediac.switch.indexed import pair_widths, process_indexed, read_pairs
 from fediac.switch.job import JOB_RECORD, DropPacket, Job, Region
 from fediac.switch.registers import Layout, check_n_clients
 from fediac.wire.header import (
     HEADER_BYTES,
-    INDEXED_ITEM,
     MAX_CLIENTS,
     PAYLOAD_BYTES,
     Flag,
     Kind,
 )
 from fediac.wire.packet import Packet, decode, encode
+from fediac.wire.pairs import WORD_BITS
 
 DEFAULT_REGISTER_BYTES = 1 << 20
 MAX_PAYLOAD_BYTES = 0xFFFF // 8
@@ -288,14 +288,13 @@ def _block_bytes(packet: Packet) -> int | None:
 
 
 def _pairs_bytes(packet: Packet) -> int | None:
-    if packet.threshold or not packet.aux:
+    if packet.threshold or not packet.aux or not 1 <= packet.bits <= WORD_BITS:
         return None
-    if len(packet.body) % INDEXED_ITEM.itemsize:
+    n_bytes = -(-packet.n_items * sum(pair_widths(packet)) // 8)
+    if len(packet.body) != n_bytes:
         return None
-    pairs = np.frombuffer(packet.body, dtype=INDEXED_ITEM)
-    if len(pairs) and int(pairs["index"].max()) >= packet.aux:
-        return None
-    return INDEXED_ITEM.itemsize * packet.n_items
+    indices, _ = read_pairs(packet)
+    return n_bytes if all(index < packet.aux for index in indices) else None
 
 
 def _collect(answers: list[tuple[int, bytes]], stride: int) -> Answers:

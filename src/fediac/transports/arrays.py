@@ -122,8 +122,11 @@ class ArrayTransport:
             is_used[each.indices] = True
         union = xp.astype(xp.nonzero(is_used)[0], xp.int64)
         counts = [each.indices.shape[0] for each in asked]
-        self._registers.add_indexed(counts, union.shape[0], first.size)
-        return IndexedTotals(union, sums[union], self._contributors)
+        self._registers.add_indexed(counts, union.shape[0], first)
+        # A packet has the lowest bits of a total, and the highest of them is its sign.
+        n_above = 32 - first.bits
+        totals = (sums[union] << n_above) >> n_above
+        return IndexedTotals(union, totals, self._contributors)
 
 
 def add_lanes(packed: Sequence[Packed], n_lanes: int, bits: int) -> Packed:
@@ -200,9 +203,11 @@ class _RegisterCount:
         stride = self._layout.slot_bytes(Kind.BLOCK_SUM)
         self._use(self._layout.clocks_bytes + n_used * stride)
 
-    def add_indexed(self, counts: Sequence[int], n_union: int, size: int) -> None:
-        require_addresses(self._layout, size)
-        payload = self._layout.payload_bytes
-        n_in = sum(Pieces(count, 64, payload).n_packets for count in counts)
-        self._count(n_in, Pieces(n_union, 64, payload).n_packets, n_union)
-        self._use(self._layout.indexed_bytes(size), spans_both=True)
+    def add_indexed(
+        self, counts: Sequence[int], n_union: int, asked: IndexedSum
+    ) -> None:
+        require_addresses(self._layout, asked.size)
+        payload, bits = self._layout.payload_bytes, asked.bits + asked.index_bits
+        n_in = sum(Pieces(count, bits, payload).n_packets for count in counts)
+        self._count(n_in, Pieces(n_union, bits, payload).n_packets, n_union)
+        self._use(self._layout.indexed_bytes(asked.size), spans_both=True)

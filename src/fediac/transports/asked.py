@@ -28,7 +28,8 @@ from fediac.transports.checks import dtype_name
 _SAME: dict[type[Exchange], tuple[str, ...]] = {
     Tally: ("dim", "threshold"),
     Sum: ("n_levels", "bits", "limit"),
-    IndexedSum: ("size",),
+    IndexedSum: ("size", "bits", "is_narrow"),
+    ServerSum: ("bits", "index_bits"),
 }
 """What one answer for all clients takes to be equal."""
 
@@ -65,6 +66,7 @@ def _check_contents(asked: Exchange) -> None:
         )
     if kind not in _ARRAYS:
         return
+    _check_widths(asked)
     name, types = _ARRAYS[kind]
     array = getattr(asked, name)
     is_array = is_numpy_array(array) or is_torch_array(array)
@@ -80,6 +82,21 @@ def _check_contents(asked: Exchange) -> None:
             raise LocalProtocolError(
                 f"{kind.__name__}: {name} must be {n_packed_bytes(n_bits)} bytes, "
                 f"{n_bits} bits packed, got {len(array)}"
+            )
+
+
+def _check_widths(asked: Exchange) -> None:
+    """Refuse indices and levels of pairs that have no bits, or more than a word."""
+    if not isinstance(asked, IndexedSum | ServerSum):
+        return
+    widths: dict[str, object] = {"index_bits": asked.index_bits}
+    if asked.bits is not None:
+        widths["bits"] = asked.bits
+    for name, bits in widths.items():
+        if not isinstance(bits, Integral) or not 1 <= bits <= MAX_LANE_BITS:
+            raise LocalProtocolError(
+                f"{type(asked).__name__}: {name} must be in 1..{MAX_LANE_BITS}, "
+                f"got {bits!r}"
             )
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from fediac.switch.pipeline import Answers
 from fediac.transports.packets import Pieces
 from fediac.wire.header import HEADER, HEADER_BYTES, MAGIC, VERSION, Flag, Kind
+from fediac.wire.pairs import index_bits
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[Any]
@@ -18,8 +19,8 @@ Rows = npt.NDArray[Any]
 BATCH_PACKETS = 4096
 """Packets built at a time: 6 MB, however many clients there are."""
 
-_BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32, Kind.INDEXED_SUM: 64}
-"""Bits of an item in a packet; the lanes of a sum have the width in its header."""
+_BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32}
+"""Bits of an item in a packet; those of sums and pairs stand in its header."""
 
 
 class Batches:
@@ -101,9 +102,18 @@ def lengths_of(batch: Rows) -> npt.NDArray[np.int32]:
     header = batch["header"]
     n_bits = header["n_items"].astype(np.int32)
     if len(header):
-        n_bits *= _BITS.get(Kind(header["kind"][0]), header["bits"])
+        n_bits *= _item_bits(header[0])
     lengths: npt.NDArray[np.int32] = HEADER_BYTES + -(-n_bits // 8)
     return lengths
+
+
+def _item_bits(header: np.void) -> int:
+    """Return the bits of an item, which are the same in all packets of an exchange."""
+    kind, bits = Kind(header["kind"]), int(header["bits"])
+    if kind == Kind.INDEXED_SUM:
+        is_narrow = bool(header["flags"] & Flag.NARROW)
+        return bits + index_bits(int(header["aux"]), is_narrow=is_narrow)
+    return _BITS.get(kind, bits)
 
 
 def bytes_of(batch: Rows) -> Bytes:

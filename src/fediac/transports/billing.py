@@ -1,7 +1,7 @@
 """Exchange and answer -> ledger rows: the same bill whatever carried them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fediac.core.exchange import (
     Answer,
@@ -17,9 +17,7 @@ from fediac.core.exchange import (
     Tally,
 )
 from fediac.core.ledger import Direction, Row
-from fediac.core.types import Array, Indices
-
-INDEX_BITS = 32
+from fediac.core.types import Indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,10 @@ def _row(
     )
 
 
-def _float_bits(values: Array, indices: Indices | None) -> int:
-    bits: int = 8 * values.dtype.itemsize
-    return bits if indices is None else bits + INDEX_BITS
+def _server_bits(asked: ServerSum) -> int:
+    """Return the bits of a value, with its index if it has one."""
+    bits: int = asked.values.dtype.itemsize * 8 if asked.bits is None else asked.bits
+    return bits if asked.indices is None else bits + asked.index_bits
 
 
 def _upload(exchange: Exchange) -> Bill:
@@ -106,13 +105,14 @@ def _upload(exchange: Exchange) -> Bill:
             n_blocks, length = exchange.levels.shape
             return Bill(n_blocks * length, 32, exchange.blocks, n_bare=1)
         case IndexedSum():
-            return Bill(exchange.indices.shape[0], 32 + INDEX_BITS)
+            n_items = exchange.indices.shape[0]
+            return Bill(n_items, exchange.bits + exchange.index_bits)
         case ServerSum():
-            n_items = exchange.values.shape[0]
-            return Bill(n_items, _float_bits(exchange.values, exchange.indices))
+            return Bill(exchange.values.shape[0], _server_bits(exchange))
 
 
 def _download(exchange: Exchange, answer: Answer) -> Bill:
+    sent = _upload(exchange)
     match answer:
         case BlockTotals():
             n_blocks, length = answer.totals.shape
@@ -120,9 +120,8 @@ def _download(exchange: Exchange, answer: Answer) -> Bill:
             n_bare = int(not n_blocks or int(answer.blocks[0]) > 0)
             return Bill(n_blocks * length, 32, answer.blocks, n_bare)
         case IndexedTotals():
-            return Bill(answer.indices.shape[0], 32 + INDEX_BITS)
+            return replace(sent, n_items=answer.indices.shape[0])
         case ServerTotals():
-            n_items = answer.values.shape[0]
-            return Bill(n_items, _float_bits(answer.values, answer.indices))
+            return replace(sent, n_items=answer.values.shape[0])
         case _:
-            return _upload(exchange)
+            return sent

@@ -50,7 +50,8 @@ from fediac.transports.packets import (
     require_slots,
 )
 from fediac.transports.server import serve
-from fediac.wire.header import END, INDEXED_ITEM, Flag, Kind
+from fediac.wire.header import END, Flag, Kind
+from fediac.wire.pairs import pack_pairs, unpack_pairs
 
 _KINDS = {
     Tally: Kind.TALLY,
@@ -226,17 +227,17 @@ class MemoryTransport:
     ) -> IndexedTotals:
         first = next(iter(requests.values()))
         require_addresses(self._job.layout, first.size)
-        pairs = []
+        pairs, widths = [], (first.index_bits, first.bits)
         for client, request in requests.items():
             for batch in self._pairs(packets, client, request):
                 header, payload = split(self._send(batch))
                 for row, n_items in zip(payload, header["n_items"], strict=True):
-                    pairs.append(row[: 8 * int(n_items)].view(INDEXED_ITEM))
+                    pairs.append(unpack_pairs(row, int(n_items), widths))
         self._check(int(bool(pairs)), 1)
-        every = np.concatenate(pairs)
+        indices, totals = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return IndexedTotals(
-            _as_kind(every["index"].astype(np.int64), first.indices),
-            _as_kind(every["level"].astype(np.int32), first.levels),
+            _as_kind(indices, first.indices),
+            _as_kind(totals.astype(np.int32), first.levels),
             self._contributors,
         )
 
@@ -244,16 +245,17 @@ class MemoryTransport:
         self, packets: Batches, client: int, request: IndexedSum
     ) -> Iterator[Rows]:
         """Yield the packets of one client's pairs, in batches."""
-        pairs = np.empty(request.indices.shape[0], dtype=INDEXED_ITEM)
-        pairs["index"] = _as_int64(request.indices)
-        pairs["level"] = _as_int64(request.levels)
-        packed = {client: pairs.view(np.uint8)}
-        layout = Pieces(len(pairs), 64, self.payload_bytes)
+        indices, levels = _as_int64(request.indices), _as_int64(request.levels)
+        widths = request.index_bits, request.bits
+        packed = {client: pack_pairs(indices, levels, widths)}
+        layout = Pieces(len(indices), sum(widths), self.payload_bytes)
         for start, stop in layout.windows(BATCH_PACKETS):
             batch = packets.pieces(packed, layout, (start, stop))
             batch["header"]["aux"] = request.size
+            batch["header"]["bits"] = request.bits
+            batch["header"]["flags"] = Flag.NARROW if request.is_narrow else 0
             if stop == layout.n_packets:
-                batch["header"]["flags"][-1] = Flag.LAST
+                batch["header"]["flags"][-1] |= Flag.LAST
             yield batch
 
     def _window(self, kind: Kind, threshold: int = 1) -> int:

@@ -47,6 +47,8 @@ class Flag(IntFlag):
     """The sender's last packet of an indexed sum, or the last of its answer."""
     ANNOUNCE = 8
     """A block sum's packet without a block: only the next block's number."""
+    NARROW = 16
+    """An indexed sum whose indices have as many bits as its size needs, not 32."""
 
 
 HEADER = np.dtype(
@@ -63,13 +65,11 @@ HEADER = np.dtype(
         ("count", "<u2"),  # clients counted, in an answer
         ("aux", "<u4"),  # peak's float bits; next block; size of an indexed sum
         ("threshold", "<u2"),
-        ("bits", "u1"),  # width of a lane; in a tally, the width a client proposes
+        ("bits", "u1"),  # width of a lane or level; in a tally, what a client knows
         ("flags", "u1"),
     ]
 )
 HEADER_STRUCT = struct.Struct("<HBBIIHHIHHIHBB")
-
-INDEXED_ITEM = np.dtype([("index", "<u4"), ("level", "<i4")])
 
 
 def items_per_packet(bits: int, payload_bytes: int) -> int:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -119,6 +120,70 @@ def test_sizes_must_agree(switch: Switch, job: Job) -> None:
     ]
     assert send(switch, *packets) == []
     assert switch.counters.drops == {"malformed": 2}
+
+
+def test_narrow_pairs_are_added_and_answered_as_narrow(
+    switch: Switch, job: Job
+) -> None:
+    # Four bits tell 16 addresses apart; with three of a level, eight pairs end a byte.
+    sent = [
+        pairs(job, i, dict.fromkeys(range(8), i - 2), bits=3, is_narrow=True)
+        for i in (0, 1)
+    ]
+    assert [len(each.body) for each in sent] == [7, 7]
+    ((_, answer),) = send(switch, *sent)
+    assert (answer.bits, len(answer.body)) == (3, 7)
+    assert answer.flags == Flag.ANSWER | Flag.LAST | Flag.NARROW
+    assert indexed_totals([answer]) == dict.fromkeys(range(8), -3)
+
+
+def test_a_narrow_answer_fills_packets_to_whole_bytes() -> None:
+    # 120 bits hold 17 pairs of 7 bits, but 16 of them end where a byte does.
+    switch = Switch(4096, payload_bytes=15)
+    job = switch.open(1)
+    first, second = (
+        pairs(
+            job,
+            0,
+            dict.fromkeys(range(8 * i, 8 * i + 8), 1),
+            bits=3,
+            packet=i,
+            is_narrow=True,
+            is_last=bool(i),
+        )
+        for i in (0, 1)
+    )
+    ((_, one),) = send(switch, first, second)
+    assert (one.n_items, len(one.body)) == (16, 14)
+    assert indexed_totals([one]) == dict.fromkeys(range(16), 1)
+
+
+@pytest.mark.parametrize("other", [{"bits": 9}, {"is_narrow": True}])
+def test_widths_must_agree(switch: Switch, job: Job, other: dict[str, Any]) -> None:
+    packets = [
+        pairs(job, 0, {1: 1}, bits=8),
+        pairs(job, 1, {1: 1}, **{"bits": 8} | other),
+    ]
+    assert send(switch, *packets) == []
+    assert switch.counters.drops == {"malformed": 1}
+
+
+@pytest.mark.parametrize("bits", [0, 33])
+def test_a_level_of_no_or_too_many_bits_is_malformed(
+    switch: Switch, job: Job, bits: int
+) -> None:
+    assert send(switch, replace(pairs(job, 0, {}), bits=bits)) == []
+    assert switch.counters.drops == {"malformed": 1}
+
+
+def test_one_address_has_an_index_of_one_bit(switch: Switch, job: Job) -> None:
+    sent = [pairs(job, i, {0: 1}, size=1, bits=3, is_narrow=True) for i in (0, 1)]
+    assert [len(each.body) for each in sent] == [1, 1]
+    answers = send(switch, *sent)
+    assert indexed_totals(each for _, each in answers) == {0: 2}
+    stray = replace(sent[0], exchange=1, body=b"\x03")
+    assert send(switch, stray) == []
+    assert switch.counters.drops == {"malformed": 1}
 
 
 def test_the_largest_size_fits_and_one_more_does_not(switch: Switch, job: Job) -> None:

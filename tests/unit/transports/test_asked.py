@@ -83,6 +83,18 @@ def test_what_is_no_exchange_is_refused(yielded: Any, got: str) -> None:
             ServerSum([1.0, 2.0]),
             "ServerSum: values must be an array of float32 or float64, got list",
         ),
+        (
+            IndexedSum(np.arange(10), np.ones(10, np.int32), 10, 33),
+            "IndexedSum: bits must be in 1..32, got 33",
+        ),
+        (
+            ServerSum(np.ones(10), np.arange(10), 8, 0),
+            "ServerSum: index_bits must be in 1..32, got 0",
+        ),
+        (
+            ServerSum(np.ones(10), np.arange(10), 8.0),  # type: ignore[arg-type]
+            "ServerSum: bits must be in 1..32, got 8.0",
+        ),
     ],
 )
 def test_what_cannot_travel_is_refused(exchange: Any, text: str) -> None:

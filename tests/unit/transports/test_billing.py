@@ -90,6 +90,35 @@ def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     assert {row.payload_bytes for row in bill} == {1440}
 
 
+@pytest.mark.parametrize(
+    ("size", "is_narrow", "bits"), [(9, False, 44), (9, True, 16), (1, True, 13)]
+)
+def test_pairs_are_billed_with_the_widths_they_have(
+    size: int, *, is_narrow: bool, bits: int
+) -> None:
+    levels = INT32[:1]
+    bill = bill_exchange(
+        {0: IndexedSum(np.arange(1), levels, size, 12, is_narrow)},
+        IndexedTotals(np.arange(1), levels, EVERYONE),
+        round_number=1,
+        step=0,
+        payload_bytes=1440,
+    )
+    assert {row.bits_per_item for row in bill} == {bits}
+
+
+def test_whole_numbers_for_the_server_are_billed_with_the_widths_asked() -> None:
+    values, indices = np.zeros(5), np.arange(5)
+    bill = bill_exchange(
+        {0: ServerSum(values, indices, 12, 24)},
+        ServerTotals(values, indices, EVERYONE),
+        round_number=1,
+        step=0,
+        payload_bytes=1440,
+    )
+    assert {row.bits_per_item for row in bill} == {36}
+
+
 def test_sparse_floats_are_billed_with_their_indices() -> None:
     for dtype, bits in ((np.float32, 64), (np.float64, 96)):
         values, indices = np.zeros(5, dtype), np.arange(5)

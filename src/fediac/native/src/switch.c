@@ -15,8 +15,9 @@ typedef struct {
 /* Whether every pair's index is below the size of its indexed sum. */
 static int are_indices_valid(const Packet *packet) {
     uint32_t largest = 0;
+    Widths widths = pair_widths(&packet->header);
     for (size_t pair = 0; pair < packet->header.n_items; pair++) {
-        uint32_t index = read_clock(packet->body, 2 * pair);
+        uint32_t index = read_index(packet, widths, pair);
         largest = index > largest ? index : largest;
     }
     return largest < packet->header.aux;
@@ -44,9 +45,12 @@ static int are_fields_valid(const Header *header, size_t *n_body) {
         if (header->flags & ANNOUNCE)
             return !n_items && !header->threshold;
         return header->aux > header->packet && !header->threshold;
-    default:
-        *n_body = PAIR_BYTES * n_items;
-        return header->aux && !header->threshold;
+    default: {
+        Widths widths = pair_widths(header);
+        *n_body = (n_items * (widths.index + widths.level) + 7) / 8;
+        return header->aux && !header->threshold && 1 <= header->bits &&
+               header->bits <= WORD_BITS;
+    }
     }
 }
 
@@ -93,7 +97,7 @@ static size_t max_answers(const Region *region, const Header *header) {
     case BLOCK_SUM:
         return n_block_slots(region) + 1;
     case INDEXED_SUM:
-        return header->flags & LAST ? max_indexed_answers(region, header->aux) : 0;
+        return header->flags & LAST ? max_indexed_answers(region, header) : 0;
     default:
         return 1;
     }

@@ -10,9 +10,9 @@
 #include "kernels.h"
 
 enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
-enum { ANSWER = 1, PARTIAL = 2, LAST = 4, ANNOUNCE = 8 };
+enum { ANSWER = 1, PARTIAL = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
-enum { MAGIC = 0xFED1, VERSION = 1, EVERYONE = 0xFFFF, PAIR_BYTES = 8 };
+enum { MAGIC = 0xFED1, VERSION = 1, EVERYONE = 0xFFFF, WORD_BITS = 32 };
 enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 };
 
 /* Places of the counters, before those of drops. */
@@ -145,6 +145,34 @@ INLINE void write_clock(uint8_t *clocks, size_t place, uint32_t clock) {
     memcpy(clocks + 4 * place, &clock, sizeof clock);
 }
 
+/* The widths of a pair: of its index, and of its level in two's complement. */
+typedef struct {
+    unsigned index, level;
+} Widths;
+
+/* The widths in an indexed sum's packet, whose level has 1 to 32 bits. */
+INLINE Widths pair_widths(const Header *header) {
+    Widths widths = {WORD_BITS, header->bits};
+    if (header->flags & NARROW) {
+        uint32_t largest = header->aux ? header->aux - 1 : 0;
+        widths.index = largest ? 32 - (unsigned)__builtin_clz(largest) : 1;
+    }
+    return widths;
+}
+
+/* The n bits from bit `at` on, least significant first; n is at most 32. */
+INLINE uint32_t read_bits(const uint8_t *bytes, size_t at, unsigned n) {
+    uint64_t word = 0;
+    size_t last = (at + n - 1) / 8;
+    for (size_t i = last + 1; i-- > at / 8;)
+        word = word << 8 | bytes[i];
+    return (uint32_t)(word >> at % 8 & ((1ull << n) - 1));
+}
+
+INLINE uint32_t read_index(const Packet *packet, Widths widths, size_t pair) {
+    return read_bits(packet->body, pair * (widths.index + widths.level), widths.index);
+}
+
 INLINE int is_set(const uint8_t *bitmap, size_t place) {
     return bitmap[place / 8] >> place % 8 & 1;
 }
@@ -165,6 +193,6 @@ Verdict process_aligned(Region *region, const Packet *packet);
 Verdict process_max(Region *region, const Packet *packet);
 Verdict process_block(Region *region, const Packet *packet);
 Verdict process_indexed(Region *region, const Packet *packet);
-size_t max_indexed_answers(const Region *region, size_t size);
+size_t max_indexed_answers(const Region *region, const Header *header);
 
 #endif

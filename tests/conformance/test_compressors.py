@@ -54,6 +54,15 @@ COMPRESSORS: dict[str, Build] = {
     "omnireduce in small blocks": lambda n, d: OmniReduce(n, share(d), block=7),
     "libra": lambda n, d: Libra(n, share(d), hot(d)),
     "libra without hot entries": lambda n, d: Libra(n, share(d)),
+    "libra of narrow pairs": lambda n, d: Libra(
+        n, share(d), hot(d), bits=12, narrow=True
+    ),
+    "libra of narrow levels": lambda n, d: Libra(n, share(d), hot(d), bits=7),
+    "libra of narrow indices": lambda n, d: Libra(n, share(d), hot(d), narrow=True),
+    "libra of wide levels": lambda n, d: Libra(n, share(d), hot(d), bits=31),
+    "libra of narrow cold entries": lambda n, d: Libra(
+        n, share(d), bits=9, narrow=True
+    ),
     "fedavg": lambda n, _: FedAvg(n),
     "topk": lambda n, d: TopK(n, share(d)),
 }
@@ -63,6 +72,9 @@ FORGETFUL: dict[str, Build] = {
     "switchml": lambda n, _: SwitchML(n, residual=False),
     "omnireduce": lambda n, d: OmniReduce(n, share(d), residual=False),
     "libra": lambda n, d: Libra(n, share(d), hot(d), residual=False),
+    "libra of narrow pairs": lambda n, d: Libra(
+        n, share(d), hot(d), residual=False, bits=12, narrow=True
+    ),
     "topk": lambda n, d: TopK(n, share(d), residual=False),
 }
 

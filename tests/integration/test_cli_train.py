@@ -154,13 +154,14 @@ def test_errors_name_the_key_of_the_settings(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["switchml", "libra"])
 def test_a_comparison_names_the_keys_of_each_algorithm(
-    fediac: Command, config: Path, tmp_path: Path
+    fediac: Command, config: Path, tmp_path: Path, name: str
 ) -> None:
-    names = "--algorithms=switchml"
-    result = fediac("compare", config, names, "--set", "switchml.bits=1")
+    names = f"--algorithms={name}"
+    result = fediac("compare", config, names, "--set", f"{name}.bits=1")
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("error: switchml.bits must leave room for 3 clients")
+    assert result.err.startswith(f"error: {name}.bits must leave room for 3 clients")
     assert not (tmp_path / "out").exists()
 
 

@@ -7,6 +7,10 @@ FediAC paper's best setting is k = 1 % of the entries.
 Deviations: the switch is integer, so clients first agree on a peak and send 32-bit
 levels of hot entries; cold entries go to the server as floats; error feedback unless
 ``residual=False``. Which entries are hot is decided before training (`choose_hot`).
+
+As published, an entry takes 64 bits, an index and a value of 32 each. Ours, so that
+libra pays no more than it must: with fewer ``bits`` hot and cold entries are levels
+alike, and ``narrow`` indices have as many bits as tell registers, or entries, apart.
 """
 
 from collections.abc import Generator
@@ -25,32 +29,36 @@ from fediac.compressors.protocol import (
     begin,
     check_common,
     check_count,
+    check_flag,
     check_whole,
     left_energy,
     scale_to_peak,
     unsent,
 )
 from fediac.core.exchange import (
+    INDEX_BITS,
     Exchange,
     IndexedSum,
     IndexedTotals,
     ServerSum,
     ServerTotals,
+    least_index_bits,
 )
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
 from fediac.core.quantize import (
     Grid,
+    check_lanes,
     energy_of,
-    level_limit,
     stochastic_round,
     subtract_sent,
 )
 from fediac.core.residual import fade_residual
 from fediac.core.rng import Stream
-from fediac.core.types import Array, Indices, Update
+from fediac.core.types import Array, Indices, Levels, Update
 
 BITS = 32
+"""Width of a level, with which cold entries are sent as floats instead."""
 
 
 def choose_hot(counts: Array, n_hot: int) -> Indices:
@@ -77,6 +85,21 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
     if not bool(xp.all(as_floats >= 0.0)):
         raise ValueError("counts must be at least 0, got a negative one or NaN")
     return indices_of_largest(as_floats, n_hot)
+
+
+def _round(
+    values: Update, entries: Indices, grid: Grid, stream: Stream
+) -> tuple[Levels, Update]:
+    """Return the levels of some entries, and what they leave of these."""
+    chosen = values[entries]
+    levels = stochastic_round(chosen, entries, grid, stream)
+    return levels, subtract_sent(chosen, levels, grid)
+
+
+def _read_cold(totals: ServerTotals, asked: ServerSum, grid: Grid) -> FloatMean:
+    """Return the mean of cold entries, which were sent as levels or floats."""
+    scale = None if asked.bits is None else grid.scale
+    return FloatMean(totals.values, totals.indices, scale)
 
 
 def _check_hot(hot: Indices) -> None:
@@ -106,6 +129,9 @@ class Libra:
         hot: Entry numbers that have a register, ascending; equal on all clients.
         residual: Keep the other entries for the next round.
         fade: Share of what is kept that is forgotten every round.
+        bits: Width of a level, whose sum over all clients has no more; below 32 cold
+            entries are sent as levels, too, else as floats.
+        narrow: Give an index only as many bits as it needs, not 32.
     """
 
     n_clients: int
@@ -113,12 +139,22 @@ class Libra:
     hot: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     residual: bool = True
     fade: float = 0.0
+    bits: int = BITS
+    narrow: bool = False
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual, fade=self.fade)
-        level_limit(bits=BITS, n_clients=self.n_clients)
+        check_flag("narrow", self.narrow)
+        check_whole("bits", self.bits)
+        check_lanes(bits=self.bits, n_clients=self.n_clients)
         check_count("n_sent", self.n_sent)
         _check_hot(self.hot)
+
+    @property
+    def pair_bits(self) -> int:
+        """Bits of a hot entry on its way."""
+        n_hot = self.hot.shape[0]
+        return self.bits + (least_index_bits(n_hot) if self.narrow else INDEX_BITS)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
@@ -134,33 +170,31 @@ class Libra:
         values = corrected.values
         kept = values if self.residual else None
         peak, grid = yield from scale_to_peak(
-            corrected, bits=BITS, n_clients=self.n_clients
+            corrected, bits=self.bits, n_clients=self.n_clients
         )
         if grid is None:
             after = State(fade_residual(kept, self.fade))
-            return unsent(corrected, after, n_votes=0, bits=BITS, peak=peak)
+            return unsent(corrected, after, n_votes=0, bits=self.bits, peak=peak)
         indices = indices_of_largest(values, self.n_sent)
         hot, addresses, cold = self._split(indices)
-        hot_values, cold_values = values[hot], values[cold]
-        levels = stochastic_round(hot_values, hot, grid, stream.purpose("rounding"))
-        left = subtract_sent(hot_values, levels, grid)
+        rounding = stream.purpose("rounding")
+        levels, hot_left = _round(values, hot, grid, rounding)
+        pairs = IndexedSum(addresses, levels, self.hot.shape[0], self.bits, self.narrow)
+        others, cold_left = self._send_cold(values, cold, grid, rounding)
+        sent_energy = energy_of(values[hot]) + energy_of(values[cold])
         if kept is not None:
-            kept[hot] = left
-            kept[cold] = 0.0
-        pairs = IndexedSum(addresses, levels, self.hot.shape[0])
-        floats = ServerSum(cold_values, cold)
-        parts = yield from self._ask(pairs, floats, grid, n_entries=len(update))
-        sent_energy = energy_of(hot_values) + energy_of(cold_values)
+            kept[hot] = hot_left
+            kept[cold] = cold_left
+        parts = yield from self._ask(pairs, others, grid, n_entries=len(update))
+        left = energy_of(hot_left) + energy_of(cold_left)
         facts = Facts(
             n_votes=self.n_sent,
             n_chosen=indices.shape[0],
-            bits=BITS,
+            bits=self.bits,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=left_energy(
-                corrected, chosen=sent_energy, left=energy_of(left)
-            ),
+            left_energy=left_energy(corrected, chosen=sent_energy, left=left),
         )
         after = State(fade_residual(kept, self.fade))
         return Outcome(Mean(parts), after, facts)
@@ -182,6 +216,20 @@ class Libra:
         xp = array_namespace(like)
         return xp.asarray(self.hot, dtype=xp.int64, device=device(like))
 
+    def _send_cold(
+        self, values: Update, cold: Indices, grid: Grid, stream: Stream
+    ) -> tuple[ServerSum, Update]:
+        """Return what the server is sent, and what that leaves of it."""
+        index_bits = least_index_bits(len(values)) if self.narrow else INDEX_BITS
+        xp = array_namespace(values)
+        if self.bits == BITS:
+            floats = values[cold]
+            return ServerSum(floats, cold, None, index_bits), xp.zeros_like(floats)
+        levels, left = _round(values, cold, grid, stream)
+        # float64 adds levels of any width exactly.
+        whole = xp.astype(levels, xp.float64)
+        return ServerSum(whole, cold, self.bits, index_bits), left
+
     def _ask(
         self, pairs: IndexedSum, cold: ServerSum, grid: Grid, *, n_entries: int
     ) -> Generator[tuple[Exchange, ...], Any, tuple[MeanPart, ...]]:
@@ -191,13 +239,13 @@ class Libra:
         """
         if not pairs.size:
             totals: ServerTotals = yield from ask(cold)
-            return (FloatMean(totals.values, totals.indices),)
+            return (_read_cold(totals, cold, grid),)
         if pairs.size == n_entries:
             only: IndexedTotals = yield from ask(pairs)
             return (self._mean(only, grid),)
         answers: tuple[IndexedTotals, ServerTotals] = yield from ask(pairs, cold)
         added, averaged = answers
-        return self._mean(added, grid), FloatMean(averaged.values, averaged.indices)
+        return self._mean(added, grid), _read_cold(averaged, cold, grid)
 
     def _mean(self, added: IndexedTotals, grid: Grid) -> IndexedMean:
         return IndexedMean(added, grid.scale, self._table(added.indices))

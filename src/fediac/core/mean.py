@@ -108,7 +108,7 @@ class FloatMean:
     """Entries that came back as floats, all or some.
 
     Attributes:
-        scale: What clients had multiplied them by; None: nothing.
+        scale: The floats are means of levels: f · value; None: they are the values.
     """
 
     values: Update
@@ -120,8 +120,8 @@ class FloatMean:
         values = self.values
         if self.scale is not None:
             xp = array_namespace(values)
-            scaled = divide(xp.astype(values, xp.float64), self.scale)
-            values = xp.astype(scaled, out.dtype)
+            means = divide(xp.astype(values, xp.float64), self.scale)
+            values = xp.astype(means, out.dtype)
         if self.indices is None:
             out[:] = values
         else:

@@ -277,8 +277,15 @@ def _make_algorithm(
         case "libra":
             libra = settings.libra
             n_sent = _count(libra.sent, "entries", of=dim, name="libra.sent")
-            entries = np.zeros(0, dtype=np.int64) if hot is None else hot
-            return Libra(n, n_sent, entries, libra.residual, libra.fade)
+            return Libra(
+                n,
+                n_sent,
+                np.zeros(0, dtype=np.int64) if hot is None else hot,
+                residual=libra.residual,
+                fade=libra.fade,
+                bits=libra.bits,
+                narrow=libra.narrow,
+            )
         case "fedavg":
             return FedAvg(n)
         case "topk":

@@ -237,12 +237,18 @@ class LibraSettings:
         hot_rounds: Rounds of the training beforehand that finds hot entries.
         residual: Keep what is not sent for the next round.
         fade: Share of what is kept that is forgotten every round, from 0 to below 1.
+        bits: Width of an entry's value. As published 32, and what goes to the server
+            are floats then; below that all values are integers whose sum fits.
+        narrow: Give an entry's index only as many bits as tell the switch's registers,
+            or at the server all entries, apart; as published it has 32.
     """
 
     sent: Share = "1%"
     hot_rounds: int = 3
     residual: bool = True
     fade: float = 0.0
+    bits: int = 32
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from fediac.transports.packets import (
     require_slots,
 )
 from fediac.wire.header import Kind, items_per_packet
-from fediac.wire.pairs import WORD_BITS
 
 
 def require_capacity(compressor: Compressor, layout: Layout) -> None:
@@ -34,4 +33,4 @@ def require_capacity(compressor: Compressor, layout: Layout) -> None:
             require_slots(layout, Kind.BLOCK_SUM)
         case Libra() if compressor.hot.shape[0]:
             require_addresses(layout, compressor.hot.shape[0])
-            items_per_packet(2 * WORD_BITS, layout.payload_bytes)
+            items_per_packet(compressor.pair_bits, layout.payload_bytes)

@@ -137,6 +137,53 @@ def test_zero_peak_sends_nothing() -> None:
     assert outcome.state.bits is None
 
 
+def test_as_published_pairs_have_64_bits_and_cold_entries_are_floats() -> None:
+    client = start(Libra(2, 5, HOT), some_update())
+    answer(client)
+    pairs, cold = answer(client, AGREED)
+    assert (pairs.bits, pairs.index_bits) == (32, 32)
+    assert (cold.bits, cold.index_bits) == (None, 32)
+
+
+def test_narrow_indices_have_the_bits_that_tell_places_apart(make: Make) -> None:
+    # Two bits tell three registers apart, six tell 40 entries.
+    client = start(Libra(2, 5, HOT, narrow=True), make(some_update()))
+    answer(client)
+    pairs, cold = answer(client, AGREED)
+    assert (pairs.bits, pairs.index_bits) == (32, 2)
+    assert (cold.bits, cold.index_bits) == (None, 6)
+    assert np.array_equal(to_numpy(cold.values), some_update()[[0, 37, 39]])
+
+
+def test_of_fewer_bits_all_entries_are_levels_whose_sum_fits(make: Make) -> None:
+    client = start(Libra(3, DIM, HOT, bits=8), make(some_update()))
+    answer(client)
+    pairs, cold = answer(client, AGREED)
+    assert (pairs.bits, cold.bits) == (8, 8)
+    levels = np.concatenate([to_numpy(pairs.levels), to_numpy(cold.values)])
+    assert np.array_equal(levels, np.rint(levels))
+    assert len(levels) == DIM
+    assert 3 * np.abs(levels).max() <= 127
+
+
+def test_of_fewer_bits_residual_and_mean_share_what_an_entry_had(make: Make) -> None:
+    update = make(some_update())
+    client = start(Libra(1, 5, HOT, bits=8), update)
+    answer(client)
+    pairs, cold = answer(client, AGREED)
+    outcome = answer(client, totals(pairs), mean(cold))
+    sent, left = to_numpy(outcome.mean.dense(update)), to_numpy(outcome.state.residual)
+    assert sent.dtype == left.dtype == np.float32
+    assert np.any(left[[0, 37]])  # rounding errors of cold entries are kept, too
+    # Two clients are counted but one has sent: half of each total is in the mean of
+    # hot entries; the server's is the client's own. Each number is rounded to float32
+    # once, to half of its last bit.
+    sent[HOT] *= 2
+    tolerance = np.finfo(np.float32).eps / 2 * (np.abs(sent) + np.abs(left))
+    assert np.all(np.abs(sent + left - some_update()) <= tolerance)
+    assert np.sum(left**2.0) == pytest.approx(outcome.facts.left_energy)
+
+
 def test_hot_entries_are_those_counted_most(make: Make) -> None:
     counts = make(np.array([3, 0, 7, 3, 9, 3]))
     assert to_numpy(choose_hot(counts, 3)).tolist() == [0, 2, 4]
@@ -168,10 +215,27 @@ def test_number_of_hot_entries_must_fit(n_hot: int) -> None:
     [
         ({"n_clients": 0}, "n_clients must be at least 1, got 0"),
         ({"n_sent": 0}, "n_sent must be at least 1, got 0"),
+        ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
+        (
+            {"bits": 5},
+            "bits must leave room for 20 clients (at least 6), got 5",
+        ),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
     with refuses(text):
+        Libra(**{"n_clients": 20, "n_sent": 5} | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"narrow": 1}, "narrow must be True or False, got 1"),
+        ({"bits": 8.5}, "bits must be a whole number, got 8.5"),
+    ],
+)
+def test_settings_of_another_kind_are_refused(settings: Any, text: str) -> None:
+    with refuses(text, TypeError):
         Libra(**{"n_clients": 20, "n_sent": 5} | settings)
 
 

@@ -232,6 +232,14 @@ def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
     assert experiment.federation.compressor(2) == FediAC(3, 95, 1, bits=7)
 
 
+def test_libra_has_the_widths_that_are_set(build: Any) -> None:
+    plain = build(algorithm="libra").federation.compressor(1)
+    assert (plain.bits, plain.narrow) == (32, False)
+    table = {"bits": 10, "narrow": True}
+    narrow = build(algorithm="libra", libra=table).federation.compressor(1)
+    assert (narrow.bits, narrow.narrow) == (10, True)
+
+
 def test_hot_entries_are_the_same_whenever_they_are_looked_for(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

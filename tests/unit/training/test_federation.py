@@ -190,6 +190,16 @@ def expected_libra(done: FederatedRound) -> dict[str, tuple[float, float]]:
     return bill
 
 
+def expected_narrow_libra(done: FederatedRound) -> dict[str, tuple[float, float]]:
+    # 64-bit pairs become 11 bits of a value and those that tell places apart.
+    bill = expected_libra(done)
+    for phase, n_places in (("indexed", len(HOT)), ("server", DIM)):
+        pair = 11 + len(f"{n_places - 1:b}")
+        up, down = bill[phase]
+        bill[phase] = (up / 64 * pair, down / 64 * pair)
+    return bill
+
+
 def expected_fedavg(_: FederatedRound) -> dict[str, tuple[float, float]]:
     return {"server": (N * DIM * 4, N * DIM * 4)}
 
@@ -204,6 +214,10 @@ BILLS: dict[str, tuple[Compressor, Callable[[FederatedRound], Any]]] = {
     "switchml": (SwitchML(N, 12), expected_switchml),
     "omnireduce": (OmniReduce(N, N_SENT, BLOCK), expected_omnireduce),
     "libra": (Libra(N, N_SENT, HOT), expected_libra),
+    "narrow libra": (
+        Libra(N, N_SENT, HOT, bits=11, narrow=True),
+        expected_narrow_libra,
+    ),
     "fedavg": (FedAvg(N), expected_fedavg),
     "topk": (TopK(N, N_SENT), expected_topk),
 }

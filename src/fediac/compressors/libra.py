@@ -53,7 +53,7 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import fade_residual
+from fediac.core.residual import fade_residual, keep_missed
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Indices, Levels, Update
 
@@ -96,10 +96,11 @@ def _round(
     return levels, subtract_sent(chosen, levels, grid)
 
 
-def _read_cold(totals: ServerTotals, asked: ServerSum, grid: Grid) -> FloatMean:
-    """Return the mean of cold entries, which were sent as levels or floats."""
-    scale = None if asked.bits is None else grid.scale
-    return FloatMean(totals.values, totals.indices, scale)
+def _missed(
+    answer: IndexedTotals | ServerTotals | None, client: int, n_places: int
+) -> list[tuple[int, int]]:
+    """Return the ranges that left ``client`` out, where anything was asked."""
+    return [] if answer is None else answer.contributors.missed(client, n_places)
 
 
 def _check_hot(hot: Indices) -> None:
@@ -181,23 +182,29 @@ class Libra:
         levels, hot_left = _round(values, hot, grid, rounding)
         pairs = IndexedSum(addresses, levels, self.hot.shape[0], self.bits, self.narrow)
         others, cold_left = self._send_cold(values, cold, grid, rounding)
-        sent_energy = energy_of(values[hot]) + energy_of(values[cold])
+        added, averaged = yield from self._ask(pairs, others, n_entries=len(update))
+        hot_values, cold_values = values[hot], values[cold]
+        missed = _missed(added, stream.client, self.hot.shape[0])
+        hot_left, n_hot = keep_missed(hot_left, hot_values, addresses, missed)
+        missed = _missed(averaged, stream.client, len(update))
+        cold_left, n_cold = keep_missed(cold_left, cold_values, cold, missed)
         if kept is not None:
-            kept[hot] = hot_left
-            kept[cold] = cold_left
-        parts = yield from self._ask(pairs, others, grid, n_entries=len(update))
-        left = energy_of(hot_left) + energy_of(cold_left)
+            kept[hot], kept[cold] = hot_left, cold_left
         facts = Facts(
             n_votes=self.n_sent,
-            n_chosen=indices.shape[0],
+            n_chosen=n_hot + n_cold,
             bits=self.bits,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=left_energy(corrected, chosen=sent_energy, left=left),
+            left_energy=left_energy(
+                corrected,
+                chosen=energy_of(hot_values) + energy_of(cold_values),
+                left=energy_of(hot_left) + energy_of(cold_left),
+            ),
         )
         after = State(fade_residual(kept, self.fade))
-        return Outcome(Mean(parts), after, facts)
+        return Outcome(self._mean(added, averaged, grid), after, facts)
 
     def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:
         """Return the hot ones of ``indices``, their registers, and the cold ones."""
@@ -231,21 +238,29 @@ class Libra:
         return ServerSum(whole, cold, self.bits, index_bits), left
 
     def _ask(
-        self, pairs: IndexedSum, cold: ServerSum, grid: Grid, *, n_entries: int
-    ) -> Generator[tuple[Exchange, ...], Any, tuple[MeanPart, ...]]:
+        self, pairs: IndexedSum, cold: ServerSum, *, n_entries: int
+    ) -> Generator[
+        tuple[Exchange, ...], Any, tuple[IndexedTotals | None, ServerTotals | None]
+    ]:
         """Yield both sums together, or one of them when nothing or all is hot.
 
         Nobody waits for a server that can never be sent anything.
         """
         if not pairs.size:
-            totals: ServerTotals = yield from ask(cold)
-            return (_read_cold(totals, cold, grid),)
+            return None, (yield from ask(cold))
         if pairs.size == n_entries:
-            only: IndexedTotals = yield from ask(pairs)
-            return (self._mean(only, grid),)
+            return (yield from ask(pairs)), None
         answers: tuple[IndexedTotals, ServerTotals] = yield from ask(pairs, cold)
-        added, averaged = answers
-        return self._mean(added, grid), _read_cold(averaged, cold, grid)
+        return answers
 
-    def _mean(self, added: IndexedTotals, grid: Grid) -> IndexedMean:
-        return IndexedMean(added, grid.scale, self._table(added.indices))
+    def _mean(
+        self, added: IndexedTotals | None, averaged: ServerTotals | None, grid: Grid
+    ) -> Mean:
+        parts: list[MeanPart] = []
+        if added is not None:
+            entries = self._table(added.indices)
+            parts.append(IndexedMean(added, grid.scale, entries))
+        if averaged is not None:
+            scale = None if self.bits == BITS else grid.scale
+            parts.append(FloatMean(averaged.values, averaged.indices, scale))
+        return Mean(parts)

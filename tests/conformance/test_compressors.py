@@ -1,6 +1,6 @@
 """What every compressor promises, on every transport and kind of array."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +9,10 @@ import pytest
 
 from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, aggregate
 from fediac.compressors import CATALOG, Compressor
+from fediac.transports import Aggregate
 from tests.conformance.rounds import (
     SEED,
+    Result,
     check_balance,
     check_packet_counts,
     make_updates,
@@ -169,16 +171,29 @@ def test_residuals_in_place_are_those_kept_apart(
         assert state.residual is place
 
 
-def test_aggregate_runs_the_same_round(
+def test_aggregate_runs_the_same_rounds(
     build: Build, arrays: tuple[Make, type[Any]]
 ) -> None:
     make, dtype = arrays
-    compressor, updates = build(3, 300), make_updates(3, 300, make, dtype)
-    by_hand = run_round(updates, compressor)
-    result = aggregate(updates, compressor, seed=SEED, round_number=1)
+    compressor = build(3, 300)
+    states: Sequence[State] = [State()] * 3
+    for number in (1, 2, 3):
+        updates = make_updates(3, 300, make, dtype, seed=number)
+        by_hand = run_round(updates, compressor, round_number=number, states=states)
+        result = aggregate(
+            updates, compressor, seed=SEED, round_number=number, states=states
+        )
+        check_aggregate(result, by_hand)
+        states = result.states
+
+
+def check_aggregate(result: Aggregate, by_hand: Result) -> None:
+    """Assert that both are the same round, bit by bit."""
     assert bytes_of(result.mean) == bytes_of(by_hand.mean)
     residuals = [residual_bytes(state) for state in result.states]
     assert residuals == [residual_bytes(state) for state in by_hand.states]
+    widths = [state.bits for state in result.states]
+    assert widths == [state.bits for state in by_hand.states]
     rows = [row_values(row) for row in result.ledger.rows]
     assert rows == [row_values(row) for row in by_hand.ledger.rows]
     assert dict(enumerate(result.client_facts)) == by_hand.facts
@@ -256,12 +271,21 @@ def test_a_residual_that_fades_is_a_share_of_what_it_would_be(
 ) -> None:
     make, dtype = arrays
     anything: Any = FORGETFUL[name](3, 300)
-    updates = [
-        make(to_numpy(each) * dtype(magnitude))
-        for each in make_updates(3, 300, make, dtype)
-    ]
+    first, second = (
+        [
+            make(to_numpy(each) * dtype(magnitude))
+            for each in make_updates(3, 300, make, dtype, seed=number)
+        ]
+        for number in (1, 2)
+    )
+    before = run_round(first, replace(anything, residual=True)).states
     whole, faded = (
-        run_round(updates, replace(anything, residual=True, fade=fade))
+        run_round(
+            second,
+            replace(anything, residual=True, fade=fade),
+            round_number=2,
+            states=before,
+        )
         for fade in (0.0, 0.25)
     )
     for state, after in zip(whole.states, faded.states, strict=True):

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from torch import nn
 
 import fediac
 from fediac.errors import DatasetError
+from fediac.sim import simulate_round
 from fediac.training.experiment import Experiment
 from fediac.training.local import LocalSettings
 from fediac.training.own_data import dataset_of
@@ -43,6 +45,20 @@ def test_reports_add_up_traffic_and_time() -> None:
     for before, after in pairwise(reports):
         assert after.payload_mib > before.payload_mib > 0
         assert after.time_s > before.time_s > 0
+
+
+def test_a_round_begins_when_the_last_one_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts = []
+
+    def spy(*arguments: Any, start_s: float, **others: Any) -> Any:
+        starts.append(start_s)
+        return simulate_round(*arguments, start_s=start_s, **others)
+
+    monkeypatch.setattr("fediac.training.experiment.simulate_round", spy)
+    reports = list(make_experiment().run(3))
+    assert starts == [0.0, reports[0].time_s, reports[1].time_s]
 
 
 def test_module_holds_what_was_learned() -> None:

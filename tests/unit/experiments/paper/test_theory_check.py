@@ -58,8 +58,10 @@ def n_entries(measurement: Measurement, number: int, name: str) -> float:
 
 
 def test_rounds_are_those_of_a_run_with_the_same_settings(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path / "data")
-    found = measure(settings, [3, 1])
+    network = {"rates": ["paper"], "compute_s": 3.0}  # the trace goes on by seconds
+    settings = make_settings(tmp_path / "data", network=network)
+    notes = Notes()
+    found = measure(settings, [3, 1], notes)
     run_experiment(settings, tmp_path / "run", resumes=False)
     lines = {line["round"]: line for line in read_lines(tmp_path / "run")}
     assert [each.round_number for each in found.rounds] == [1, 3]
@@ -69,6 +71,7 @@ def test_rounds_are_those_of_a_run_with_the_same_settings(tmp_path: Path) -> Non
         assert each.gamma.measured == line["gamma"]
         assert (each.bits, each.peak) == (line["bits"], line["peak"])
         assert each.accuracy == line["accuracy"]
+    assert notes.last["time_s"] == {"fast": lines[3]["time_s"]["fast"]}
 
 
 def test_votes_and_chosen_by_rank_are_all_that_were_cast(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from fediac.compressors import (
     CATALOG,
@@ -14,8 +15,11 @@ from fediac.compressors import (
     OmniReduce,
     SwitchML,
     TopK,
+    choose_hot,
 )
 from fediac.compressors.catalog import Entry
+from fediac.core.bitpack import unpack_bits
+from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
 from fediac.experiments import algorithms
 from fediac.experiments.building import (
@@ -28,6 +32,8 @@ from fediac.experiments.building import (
 )
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
+from fediac.training.cpu import CpuEngine
+from fediac.training.local import LocalResult
 from tests.support import refuses
 from tests.tiny import make_settings
 
@@ -228,8 +234,10 @@ def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
 ) -> None:
     experiment = build(tuning="server")
     assert experiment.federation.compressor(1) == FedAvg(3)
-    experiment.choices.numbers = {"threshold": 1, "bits": 7}
-    assert experiment.federation.compressor(2) == FediAC(3, 95, 1, bits=7)
+    for threshold in (1, 3):  # the settings have a threshold of 2
+        experiment.choices.numbers = {"threshold": threshold, "bits": 7}
+        chosen = experiment.federation.compressor(2)
+        assert chosen == FediAC(3, 95, threshold, bits=7)
 
 
 def test_libra_has_the_widths_that_are_set(build: Any) -> None:
@@ -256,6 +264,91 @@ def test_hot_entries_are_the_same_whenever_they_are_looked_for(
     compressor = experiment.federation.compressor(2)
     assert isinstance(compressor, Libra)
     assert torch.equal(torch.as_tensor(compressor.hot), hot)
+
+
+@dataclass
+class HotRound:
+    """What a round that finds hot entries began with, and what it trained."""
+
+    parameters: Tensor
+    statistics: Tensor
+    trained: list[LocalResult]
+
+
+@pytest.fixture
+def hot_rounds(monkeypatch: pytest.MonkeyPatch) -> list[HotRound]:
+    """Those there were; a switch then has a register for few entries."""
+    found = []
+
+    def spy(engine: CpuEngine, clients: list[int], **settings: Any) -> Any:
+        model = engine.model
+        begin = HotRound(model.parameters.clone(), model.statistics.clone(), [])
+        begin.trained = train(engine, clients, **settings)
+        found.append(begin)
+        return begin.trained
+
+    train = CpuEngine.train
+    monkeypatch.setattr(CpuEngine, "train", spy)
+    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 24)
+    return found
+
+
+LIBRA: dict[str, Any] = {
+    "algorithm": "libra",
+    "model": {"name": "tests.tiny:normed_model"},
+    "libra": {"sent": 24, "hot_rounds": 3},
+}
+
+
+def most_counted(results: list[LocalResult]) -> Tensor:
+    dim = len(results[0].update)
+    largest_of = [unpack_bits(largest(each.update, 24), dim) for each in results]
+    chosen: Tensor = choose_hot(torch.stack(largest_of).sum(dim=0), 24)
+    return chosen
+
+
+def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    hot = find_hot(experiment, experiment.federation.start())
+    assert [len(each.trained) for each in hot_rounds] == [3, 3, 3]
+    everything = [result for each in hot_rounds for result in each.trained]
+    assert torch.equal(hot, most_counted(everything))
+    assert not torch.equal(hot, most_counted(everything[::3]))  # of one client
+    assert not torch.equal(hot, most_counted(everything[:3]))  # of one round
+
+
+def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    start = experiment.federation.start()
+    find_hot(experiment, start)
+    parameters, statistics = start.parameters, start.statistics
+    for each in hot_rounds:
+        assert torch.equal(each.parameters, parameters)
+        assert torch.equal(each.statistics, statistics)
+        first, second, third = each.trained
+        update = (first.update + second.update + third.update) / 3
+        change = (first.statistics + second.statistics + third.statistics) / 3
+        parameters, statistics = parameters - update, statistics - change
+        assert not torch.equal(each.parameters, parameters)
+        assert not torch.equal(each.statistics, statistics)
+
+
+def test_rounds_that_find_hot_entries_have_batches_of_their_own(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    start = experiment.federation.start()
+    experiment.choices.hot = find_hot(experiment, start)
+    # The first round of the run: the same weights, examples and rate.
+    done = experiment.federation.run_round(start)
+    first = hot_rounds[0]
+    assert torch.equal(first.parameters, start.parameters)
+    for mine, own in zip(first.trained, done.trained, strict=True):
+        assert not torch.equal(mine.update, own.update)
 
 
 def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from fediac.compressors import CATALOG
+from fediac.compressors import CATALOG, FedAvg, FediAC
+from fediac.core.tuning import Candidate
 from fediac.errors import ConfigError, FediacError, RunError, UpdateError
 from fediac.experiments.checkpoint import load_checkpoint
 from fediac.experiments.records import CHECKPOINT, CONFIG
@@ -18,6 +19,8 @@ from fediac.experiments.run import run_experiment
 from fediac.experiments.run_folder import MODEL
 from fediac.experiments.server_tuning import tune_on_server
 from fediac.experiments.settings import RunSettings, StopSettings, read_settings
+from fediac.sim import simulate_round
+from fediac.transports import aggregate
 from tests.support import refuses
 from tests.tiny import make_settings, normed_model, read_lines, seeded
 
@@ -314,6 +317,48 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / CHECKPOINT).replace(tmp_path / "run" / CHECKPOINT)
     with refuses(f"{tmp_path / 'run'}: the checkpoint is of another model", RunError):
         run(tmp_path / "run", resumes=True, stop={"rounds": 5})
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_every_clock_goes_on_where_the_last_round_ended(
+    tmp_path: Path, n_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+
+    def spy(*arguments: Any, start_s: float, **others: Any) -> Any:
+        starts.append(start_s)
+        return simulate_round(*arguments, start_s=start_s, **others)
+
+    network = {"switches": ["fast", "1e2"]}
+    if n_before:
+        run(tmp_path / "run", network=network, stop={"rounds": n_before})
+    monkeypatch.setattr("fediac.experiments.run.simulate_round", spy)
+    resumes = bool(n_before)
+    run(tmp_path / "run", resumes=resumes, network=network, stop={"rounds": 3})
+    ends = [line["time_s"] for line in read_lines(tmp_path / "run")]
+    begins = [{"fast": 0.0, "1e2": 0.0}, *ends[:-1]]
+    assert starts == [begin[each] for begin in begins[n_before:] for each in begin]
+
+
+def test_rounds_have_the_threshold_and_the_width_that_the_server_chose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = Candidate(3, 9, 10.0, 100.0, 0.5)
+    others = Candidate(1, 12, 10.0, 200.0, 0.5)
+    used = []
+
+    def spy(updates: Any, compressor: Any, **settings: Any) -> Any:
+        used.append(compressor)
+        return aggregate(updates, compressor, **settings)
+
+    monkeypatch.setattr(
+        "fediac.experiments.run.tune_on_server", lambda *_, **__: [chosen, others]
+    )
+    monkeypatch.setattr("fediac.training.federation.aggregate", spy)
+    run(tmp_path / "run", tuning="server", stop={"rounds": 3})
+    # The settings have a threshold of 2.
+    assert used == [FedAvg(3), FediAC(3, 95, 3, bits=9), FediAC(3, 95, 3, bits=9)]
+    assert read_lines(tmp_path / "run")[0]["tuned"] == {"threshold": 3, "bits": 9}
 
 
 def test_server_tuning_shows_in_the_first_line(tmp_path: Path) -> None:

@@ -199,6 +199,8 @@ class TestWidth:
             ("bound", 400.0, 5, 5),
             (5, 400.0, 5, 5),
             ("adaptive", 4.0, 5, 5),
+            # Every entry rounds to nothing: exactly as much is left as there was.
+            ("adaptive", 1e30, 5, 6),
             ("adaptive", 1e30, 32, 32),
         ],
     )

@@ -48,6 +48,14 @@ def test_over_whole_epochs_every_example_comes_up_equally_often() -> None:
     assert first_epoch.tolist() != list(range(60))
 
 
+def test_every_epoch_has_a_shuffle_of_its_own() -> None:
+    batches = draw_batches(60, LocalSettings(epochs=5, batch_size=50), STREAM)
+    epochs = batches.reshape(5, 60).tolist()
+    assert len({tuple(epoch) for epoch in epochs}) == 5
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(60))
+
+
 def test_only_the_last_batch_reaches_into_one_more_epoch() -> None:
     batches = draw_batches(45, LocalSettings(epochs=2, batch_size=20), STREAM)
     counts = np.bincount(batches.reshape(-1).numpy(), minlength=45)

@@ -278,10 +278,77 @@ def test_a_job_never_writes_outside_its_registers(
     mill, switch = Mill(plan, seed), plan.switch()
     start, stop = plan.register_bytes, 2 * plan.register_bytes
     switch._registers[:start] = switch._registers[stop:] = 0xA5
+    # A damaged packet may be another job's, which then writes to its own registers.
+    sent = (mill.packet(jobs=[2]) for _ in range(200))
+    data = [each for each in sent if job_of(each) not in (1, 3)]
     with data_plane(plane):
-        switch.process(*as_rows([mill.packet(jobs=[2]) for _ in range(200)]))
+        switch.process(*as_rows(data))
     assert (switch._registers[:start] == 0xA5).all()
     assert (switch._registers[stop:] == 0xA5).all()
+
+
+def job_of(data: bytes) -> int:
+    """Return what a packet's header says its job is."""
+    return int.from_bytes(data[4:8], "little")
+
+
+def spoil(switch: Switch, rng: np.random.Generator) -> None:
+    """Write to the registers what no packet would: anywhere, or to a few words.
+
+    What is left of tags and kinds still meets packets; sizes then say too much.
+    """
+    registers = switch._registers
+    if rng.random() < 0.2:
+        registers[:] = rng.integers(0, 256, len(registers), dtype=np.uint8)
+    for _ in range(int(rng.integers(1, 40))):
+        job = list(switch._jobs.values())[int(rng.integers(N_JOBS))]
+        # Most often the job's record, its peaks, and what stands first in a half.
+        reach = job.layout.register_bytes if rng.random() < 0.5 else 200
+        width = int(rng.choice([1, 2, 4]))
+        at = job.base + int(rng.integers(reach)) // width * width
+        most = (1 << 8 * width) - 1
+        usual = [0, 1, 2, 3, 5, 7, most, most - 1, int(rng.integers(most + 1))]
+        value = min(most, usual[int(rng.integers(len(usual)))])
+        place = slice(at, at + width)
+        registers[place] = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plan=plans(), seed=u32)
+def test_no_content_of_the_registers_leads_outside_them(plan: Plan, seed: int) -> None:
+    require_native()
+    mill, core, compiled = Mill(plan, seed), plan.switch(), plan.switch()
+    for _ in range(6):
+        spoil(core, mill.rng)
+        compiled._registers[:] = core._registers
+        behind = core._registers[N_JOBS * plan.register_bytes :].copy()
+        rows, lengths = as_rows([mill.packet() for _ in range(40)])
+        with native.disabled():
+            expected = core.process(rows, lengths)
+        assert_equal(expected, compiled.process(rows, lengths))
+        assert np.array_equal(compiled._registers, core._registers)
+        assert compiled._counts.tolist() == core._counts.tolist()
+        behind_now = core._registers[N_JOBS * plan.register_bytes :]
+        assert np.array_equal(behind_now, behind)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=40, deadline=None)
+@given(plan=plans(), seed=u32)
+def test_a_job_with_spoilt_registers_leaves_others_alone(
+    plane: str, plan: Plan, seed: int
+) -> None:
+    mill, switch = Mill(plan, seed), plan.switch()
+    start, stop = plan.register_bytes, 2 * plan.register_bytes
+    with data_plane(plane):
+        for _ in range(6):
+            spoil(switch, mill.rng)
+            before = switch._registers.copy()
+            sent = (mill.packet(jobs=[2]) for _ in range(40))
+            data = [each for each in sent if job_of(each) not in (1, 3)]
+            switch.process(*as_rows(data))
+            assert np.array_equal(switch._registers[:start], before[:start])
+            assert np.array_equal(switch._registers[stop:], before[stop:])
 
 
 @pytest.mark.parametrize("plane", PLANES)

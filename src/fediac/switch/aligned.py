@@ -96,7 +96,7 @@ def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
         raise DropPacket(Drop.DUPLICATE)
     set_bit(region.registers, bitmap_at, packet.client)
     _add(region, packet, slot, bitmap_at + region.job.layout.bitmap_bytes)
-    count = slot.count + 1
+    count = (slot.count + 1) & 0xFFFF
     is_complete = count == region.job.quorum
     slot = replace(
         slot,
@@ -116,7 +116,8 @@ def _open_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
     slot = read_slot(region.registers, at)
     tag = (packet.round_number, packet.exchange, packet.packet)
     if slot.state != FREE and slot.tag == tag:
-        agrees = (slot.n_items, slot.threshold) == (packet.n_items, packet.threshold)
+        held = (slot.kind, slot.n_items, slot.threshold)
+        agrees = held == (packet.kind, packet.n_items, packet.threshold)
         # Tallies agree on the widest width; the lanes of a sum must be equally wide.
         if not agrees or (slot.kind == Kind.SUM and slot.bits != packet.bits):
             raise DropPacket(Drop.MALFORMED)

@@ -53,7 +53,9 @@ def process_block(region: Region, packet: Packet) -> None:
         area.repeat()
     else:
         area.add()
-        area.advance()
+        # The frontier is the smallest clock: it moves only with a client that is there.
+        if packet.packet == area.words[0]:
+            area.advance()
 
 
 class _Area:
@@ -80,27 +82,30 @@ class _Area:
     def has_announced(self, client: int) -> bool:
         return is_set(self.region.registers, self.bitmap_at, client)
 
-    def n_announced(self) -> int:
+    def announced(self) -> int:
         length = self.region.job.layout.bitmap_bytes
         bitmap = self.region.registers[self.bitmap_at : self.bitmap_at + length]
-        return int.from_bytes(bitmap, "little").bit_count()
+        return int.from_bytes(bitmap, "little")
+
+    def have_all_announced(self) -> bool:
+        return self.announced() == self.region.job.present
 
     def next_block(self) -> int:
         return self.clocks[self.packet.client]
 
     def announce(self) -> None:
         """Note the client's first block; when all are known, tell the first of them."""
-        packet, n_present = self.packet, self.region.job.present.bit_count()
-        n_before = self.n_announced()
+        packet = self.packet
         if self.has_announced(packet.client):
-            if n_before < n_present:
+            if not self.have_all_announced():
                 raise DropPacket(Drop.DUPLICATE)
             self.answer_first(to=packet.client)
             return
-        self.words[1] = min(self.words[1], packet.aux) if n_before else packet.aux
+        is_first = not self.announced()
+        self.words[1] = packet.aux if is_first else min(self.words[1], packet.aux)
         set_bit(self.region.registers, self.bitmap_at, packet.client)
         self.clocks[packet.client] = packet.aux
-        if n_before + 1 == n_present:
+        if self.have_all_announced():
             if self.words[1]:
                 self.answer_first()
             self.advance()
@@ -124,7 +129,8 @@ class _Area:
             raise DropPacket(Drop.MALFORMED)
         add_levels(registers, at + SLOT.size, packet.body)
         n_items = max(slot.n_items, packet.n_items)
-        write_slot(registers, at, replace(slot, count=slot.count + 1, n_items=n_items))
+        count = (slot.count + 1) & 0xFFFF
+        write_slot(registers, at, replace(slot, count=count, n_items=n_items))
         self.clocks[packet.client] = packet.aux
 
     def _new_slot(self) -> Slot:
@@ -145,7 +151,7 @@ class _Area:
     def advance(self) -> None:
         """Move the frontier and answer every block behind it."""
         job = self.region.job
-        if self.n_announced() < job.present.bit_count():
+        if not self.have_all_announced():
             return
         old = self.words[0]
         members = (i for i in range(job.layout.n_clients) if job.present >> i & 1)
@@ -180,11 +186,13 @@ class _Area:
 
     def answer_block(self, at: int, slot: Slot, *, to: int = EVERYONE) -> None:
         start = at + SLOT.size
-        body = bytes(self.region.registers[start : start + 4 * slot.n_items])
+        # Spoilt registers may claim more levels than a packet holds.
+        n_items = min(slot.n_items, self.region.job.layout.payload_bytes // 4)
+        body = bytes(self.region.registers[start : start + 4 * n_items])
         answer = replace(
             self._answer(to),
             packet=slot.packet,
-            n_items=slot.n_items,
+            n_items=n_items,
             aux=slot.aux,
             body=body,
         )

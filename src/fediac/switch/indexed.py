@@ -48,7 +48,7 @@ def process_indexed(region: Region, packet: Packet) -> None:
         _repeat(region, packet, slot, at)
     else:
         _contribute(region, packet, slot, at)
-        clocks[packet.client] += 1
+        clocks[packet.client] = (packet.packet + 1) & 0xFFFFFFFF
 
 
 def _repeat(region: Region, packet: Packet, slot: Slot, at: int) -> None:
@@ -66,7 +66,7 @@ def _contribute(region: Region, packet: Packet, slot: Slot, at: int) -> None:
     if Flag.LAST not in packet.flags:
         return
     set_bit(region.registers, done_at, packet.client)
-    count = slot.count + 1
+    count = (slot.count + 1) & 0xFFFF
     is_complete = count == region.job.present.bit_count()
     slot = replace(slot, count=count, state=COMPLETE if is_complete else OPEN)
     write_slot(region.registers, at, slot)

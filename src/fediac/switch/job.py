@@ -86,6 +86,11 @@ class Half:
         """Round and exchange, which order exchanges in time."""
         return self.round_number, self.exchange
 
+    @property
+    def runs(self) -> tuple[int, int, int]:
+        """What must be as the packets of its exchange have it."""
+        return self.kind, self.stride, self.n_slots
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -102,6 +107,11 @@ class Region:
         at = self.job.base
         return self.registers[at : at + RECORD_BYTES].cast("I")
 
+    @property
+    def current(self) -> int:
+        """The half in use; there are two, whatever the register says."""
+        return self.record[0] & 1
+
     def half_at(self, number: int) -> int:
         """Return the first byte of half ``number``."""
         layout = self.job.layout
@@ -114,7 +124,8 @@ class Region:
 
     def use(self, number: int, n_bytes: int) -> None:
         """Note that ``n_bytes`` more of half ``number`` hold something."""
-        self.record[1 + number * len(HALF_WORDS) + HALF_WORDS.index("used")] += n_bytes
+        place = 1 + number * len(HALF_WORDS) + HALF_WORDS.index("used")
+        self.record[place] = (self.record[place] + n_bytes) & 0xFFFFFFFF
         self._note_use(n_bytes)
 
     def _note_use(self, n_bytes: int) -> None:
@@ -130,12 +141,15 @@ class Region:
             DropPacket: The exchange is over, does not fit the registers, or runs with
                 other settings than the packet's.
         """
-        current = self.record[0]
+        current = self.current
         tag = (packet.round_number, packet.exchange)
         for number in (current, 1 - current):
             half = self.half(number)
             if half.is_valid and half.tag == tag:
-                if (half.kind, half.stride) != (packet.kind, stride):
+                # Spoilt registers may say anything; nobody looks beyond the region.
+                is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
+                expected = (packet.kind, stride, n_slots)
+                if half.runs != expected or n_slots < 1 or is_misplaced:
                     raise DropPacket(Drop.MALFORMED)
                 return number
         running = self.half(current)
@@ -146,7 +160,7 @@ class Region:
         return self._claim(packet, stride, n_slots)
 
     def _claim(self, packet: Packet, stride: int, n_slots: int) -> int:
-        current = self.record[0]
+        current = self.current
         running = self.half(current)
         # An indexed sum lies across both halves: it starts at, and gives way at, 0.
         spans = packet.kind == Kind.INDEXED_SUM

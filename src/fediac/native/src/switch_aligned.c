@@ -165,7 +165,8 @@ static Verdict open_slot(const Header *header, uint8_t *at, size_t stride, Slot 
     if (slot->state != FREE) {
         int order = compare_tags(header, slot);
         if (order == 0) {
-            int agrees = slot->n_items == header->n_items &&
+            int agrees = slot->kind == header->kind &&
+                         slot->n_items == header->n_items &&
                          slot->threshold == header->threshold &&
                          (slot->kind != SUM || slot->bits == header->bits);
             return agrees ? KEPT : MALFORMED;
@@ -240,7 +241,9 @@ static int is_older(const Slot *slot, const Slot *other) {
         return slot->state == FREE;
     if (slot->round_number != other->round_number)
         return slot->round_number < other->round_number;
-    return slot->exchange < other->exchange;
+    if (slot->exchange != other->exchange)
+        return slot->exchange < other->exchange;
+    return slot->packet < other->packet;
 }
 
 Verdict process_max(Region *region, const Packet *packet) {

@@ -31,10 +31,12 @@ static Header start_answer(const Area *area, uint16_t to) {
 static void answer_block(Area *area, const uint8_t *at, uint16_t to) {
     Slot slot = read_slot(at);
     Header header = start_answer(area, to);
+    /* Spoilt registers may claim more levels than a packet holds. */
+    size_t n_most = area->region->job->payload_bytes / 4;
     header.packet = slot.packet;
-    header.n_items = slot.n_items;
+    header.n_items = (uint16_t)min_size(slot.n_items, n_most);
     header.aux = slot.aux;
-    answer(area->region, header, at + sizeof slot, 4 * (size_t)slot.n_items, NULL);
+    answer(area->region, header, at + sizeof slot, 4 * (size_t)header.n_items, NULL);
 }
 
 /* Tell the first block that anyone has. */

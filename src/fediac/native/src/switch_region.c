@@ -24,6 +24,11 @@ static Record read_record(const Region *region) {
     return record;
 }
 
+/* The half in use; there are two, whatever the register says. */
+static unsigned current_half(const Record *record) {
+    return record->current & 1;
+}
+
 static void write_record(Region *region, const Record *record) {
     memcpy(region->registers, record, sizeof *record);
 }
@@ -49,10 +54,11 @@ static void clear(Region *region, Record *record, unsigned number) {
 static unsigned claim(Region *region, const Header *header, size_t stride,
                       size_t n_slots) {
     Record record = read_record(region);
-    const Half *running = &record.halves[record.current];
+    unsigned current = current_half(&record);
+    const Half *running = &record.halves[current];
     int takes_both = header->kind == INDEXED_SUM || !running->is_valid ||
                      running->kind == INDEXED_SUM;
-    unsigned number = takes_both ? 0 : 1 - record.current;
+    unsigned number = takes_both ? 0 : 1 - current;
     clear(region, &record, number);
     if (takes_both)
         clear(region, &record, 1);
@@ -73,21 +79,30 @@ static int is_before(const Header *header, const Half *half) {
     return header->exchange < half->exchange;
 }
 
+/* Whether the exchange that the half runs is like the packet's. Registers that something
+   else wrote to may say anything: then it is not, and nobody looks beyond the region. */
+static int is_alike(const Half *half, unsigned number, const Header *header,
+                    size_t stride, size_t n_slots) {
+    int is_place_right = header->kind != INDEXED_SUM || number == 0;
+    return half->kind == header->kind && half->stride == stride &&
+           half->n_slots == n_slots && n_slots > 0 && is_place_right;
+}
+
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               unsigned *number) {
     Record record = read_record(region);
+    unsigned current = current_half(&record);
     for (unsigned i = 0; i < 2; i++) {
-        unsigned tried = i ? 1 - record.current : record.current;
+        unsigned tried = i ? 1 - current : current;
         const Half *half = &record.halves[tried];
         if (half->is_valid && half->round_number == header->round_number &&
             half->exchange == header->exchange) {
             *number = tried;
-            return half->kind == header->kind && half->stride == stride ? KEPT
-                                                                        : MALFORMED;
+            return is_alike(half, tried, header, stride, n_slots) ? KEPT : MALFORMED;
         }
     }
-    const Half *running = &record.halves[record.current];
+    const Half *running = &record.halves[current];
     if (running->is_valid && is_before(header, running))
         return STALE;
     if (n_slots < 1)

@@ -29,7 +29,7 @@ class UpdateError(FediacError, ValueError):
 
 
 class NotFiniteError(UpdateError):
-    """An update has entries that are NaN, infinite or beyond float32."""
+    """An update has entries that are NaN, infinite or beyond 2**100."""
 
 
 class LocalProtocolError(FediacError):

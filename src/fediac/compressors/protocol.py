@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from array_api_compat import array_namespace
 
-from fediac.core.corrected import Corrected, correct
+from fediac.core.corrected import Corrected, correct, count_nonfinite
 from fediac.core.exchange import Answer, Exchange, Max, Peak
 from fediac.core.mean import Mean
 from fediac.core.quantize import MIN_PEAK, Grid, float32_above
@@ -182,7 +182,7 @@ def begin(
     Without a residual to keep, its values are ``update`` itself and must be left alone.
 
     Raises:
-        UpdateError: Some entries are not finite, so nothing may be sent.
+        UpdateError: Some entries are not finite or too large, so nothing may be sent.
     """
     if keeps_residual:
         out = array_namespace(update).empty_like(update) if out is None else out
@@ -190,7 +190,7 @@ def begin(
     else:
         corrected = correct(update, None)
     if corrected.n_nonfinite:
-        raise nonfinite_error(stream, corrected.n_nonfinite)
+        raise nonfinite_error(stream, update, corrected.n_nonfinite)
     return corrected
 
 
@@ -233,10 +233,19 @@ def left_energy(corrected: Corrected, *, chosen: float, left: float = 0.0) -> fl
     return max(corrected.energy - chosen, 0.0) + left
 
 
-def nonfinite_error(stream: Stream, n_nonfinite: int) -> NotFiniteError:
-    """Return the error for an update that must not reach the switch."""
-    what = say_count(n_nonfinite, "entry that is", "entries that are")
+def nonfinite_error(stream: Stream, update: Update, n_nonfinite: int) -> NotFiniteError:
+    """Return the error for an update that must not reach the switch.
+
+    Args:
+        stream: Of the client and round.
+        update: Without the residual, which may be to blame.
+        n_nonfinite: Entries of their sum that cannot be sent.
+    """
+    n_own = count_nonfinite(update, None)
+    whose = "update" if n_own else "update + residual"
+    what = say_count(n_own or n_nonfinite, "entry that is", "entries that are")
+    hint = "" if n_own else " (update has none); State() starts without a residual"
     return NotFiniteError(
         f"client {stream.client}, round {stream.round_number}: "
-        f"update has {what} NaN, infinite or beyond float32"
+        f"{whose} has {what} NaN, infinite or beyond 2**100{hint}"
     )

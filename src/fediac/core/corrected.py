@@ -10,8 +10,12 @@ from fediac.core.chunks import chunks
 from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Update
 
-MAX_MAGNITUDE = float(np.finfo(np.float32).max)
-"""Entries beyond this are refused in float64 updates too: peaks travel as float32."""
+MAX_MAGNITUDE = 2.0**100
+"""Entries beyond this are refused, in float64 updates too: peaks travel as float32.
+
+Below it nothing a round makes can leave float32. In the narrowest lanes a level stands
+for up to ``n_clients`` peaks, so means and residuals stay below 2**111.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,8 @@ class Corrected:
         mass: Σ|U|, which turns magnitudes into voting probabilities.
         peak: max|U|, which all clients agree on to quantize alike.
         energy: ΣU², against which the compression error is measured.
-        n_nonfinite: Entries that are NaN, infinite or beyond float32; the other facts
-            mean nothing unless this is zero.
+        n_nonfinite: Entries that are NaN, infinite or beyond `MAX_MAGNITUDE`; the other
+            facts mean nothing unless this is zero.
     """
 
     values: Update
@@ -72,7 +76,7 @@ def correct(
 
 @np.errstate(over="ignore", invalid="ignore")
 def count_nonfinite(update: Update, residual: Update | None) -> int:
-    """Return how many entries of ``update + residual`` no float32 can hold.
+    """Return how many entries of ``update + residual`` no round can work with.
 
     `correct` counts them too, but it may already have written the sum over the
     residual by then. Callers who work in place look first.
@@ -92,7 +96,7 @@ def _add(update: Update, residual: Update | None, start: int, stop: int) -> Arra
 
 
 def _count(part: Array) -> int:
-    """Return how many entries are NaN or beyond the largest float32."""
+    """Return how many entries are NaN or beyond the largest magnitude."""
     xp = array_namespace(part)
     n_finite = int(xp.count_nonzero(xp.abs(part) <= MAX_MAGNITUDE))
     return len(part) - n_finite

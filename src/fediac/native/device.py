@@ -74,7 +74,7 @@ class DeviceKernels:
         return mass, peak, energy, int(n_nonfinite)
 
     def count_nonfinite(self, update: Array, residual: Array | None) -> int:
-        """Return how many entries of ``update + residual`` are not finite."""
+        """Return how many entries of ``update + residual`` no round can use."""
         out = update if residual is None else empty_like(update, len(update), "float32")
         return self.first_pass(update, residual, out)[3]
 

@@ -78,7 +78,7 @@ def first_pass(
     if WRITES:
         tl.store(out + entries, values, mask=is_inside)
     magnitudes = tl.abs(values)
-    is_bad = (magnitudes <= 3.4028234663852886e38) == 0
+    is_bad = (magnitudes <= 1.2676506002282294e30) == 0
     exact = magnitudes.to(tl.float64)
     one = tl.arange(0, 1)
     tl.store(facts + block + one, _fold(exact))

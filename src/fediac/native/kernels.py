@@ -160,7 +160,7 @@ class Kernels(DataPlane):
         return self._tree_sum(masses), peak, self._tree_sum(energies), n_nonfinite
 
     def count_nonfinite(self, update: Array, residual: Array | None) -> int:
-        """Return how many entries of ``update + residual`` are not finite."""
+        """Return how many entries of ``update + residual`` no round can use."""
         seen, kept = _update_and_residual(update, residual)
 
         def work(start: int, stop: int) -> int:

@@ -100,7 +100,8 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             what keeps its random numbers apart from the first one's.
 
     Raises:
-        UpdateError: An update is not finite or does not fit the others.
+        UpdateError: An update, with its residual, has an entry that is not finite or
+            beyond 2**100, or it does not fit the others.
         ValueError: The switch is too small for one of this package's algorithms.
             Nothing has been changed in either case.
     """

@@ -317,4 +317,4 @@ def check_finite(
     for client, update in present.items():
         n_nonfinite = count_nonfinite(update, states[client].residual)
         if n_nonfinite:
-            raise nonfinite_error(streams[client], n_nonfinite)
+            raise nonfinite_error(streams[client], update, n_nonfinite)

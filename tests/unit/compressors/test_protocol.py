@@ -29,7 +29,7 @@ def test_list_here_has_every_algorithm() -> None:
 
 
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=list(CATALOG))
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e39])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e39, 1.3e30])
 def test_update_that_is_not_finite_never_reaches_the_switch(
     compressor: Compressor, bad: float
 ) -> None:
@@ -37,7 +37,7 @@ def test_update_that_is_not_finite_never_reaches_the_switch(
     update[[3, 5]] = bad
     client = compressor.run_round(update, State(), STREAM)
     text = "client 1, round 3: update has 2 entries that are NaN, infinite or"
-    with refuses(f"{text} beyond float32", UpdateError):
+    with refuses(f"{text} beyond 2**100", UpdateError):
         next(client)
 
 

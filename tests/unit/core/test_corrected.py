@@ -100,12 +100,29 @@ def test_sum_beyond_the_largest_float_is_not_finite(
     assert correct(make(huge), make(huge)).n_nonfinite == 5
 
 
-def test_what_float32_cannot_hold_is_not_finite(make: Make) -> None:
-    # Peaks travel as float32: such an entry could not be quantized.
-    largest = float(np.finfo(np.float32).max)
-    update = make(np.array([1.0, 1e200, -largest, np.nextafter(largest, np.inf)]))
-    assert count_nonfinite(update, None) == 2
-    assert correct(update, None).n_nonfinite == 2
+def test_what_is_beyond_the_largest_magnitude_counts_too(
+    make: Make, dtype: type[Any]
+) -> None:
+    largest = dtype(2.0**100)
+    above = np.nextafter(largest, dtype(np.inf))
+    below = np.nextafter(largest, dtype(0.0))
+    values = [1.0, np.finfo(dtype).max, -largest, largest, -above, above, -below]
+    update = make(np.array(values, dtype))
+    assert count_nonfinite(update, None) == 3
+    assert correct(update, None).n_nonfinite == 3
+    residual = make(np.array([largest, 0, above - largest, 0, 0, 0, 0], dtype))
+    assert count_nonfinite(update, residual) == 3
+    assert correct(update, residual).n_nonfinite == 3
+
+
+def test_sum_beyond_the_largest_magnitude_counts_though_neither_part_does(
+    make: Make, dtype: type[Any]
+) -> None:
+    update = make(np.array([2.0**100, 1.0], dtype))
+    residual = make(np.array([2.0**99, 1.0], dtype))
+    assert count_nonfinite(update, None) == count_nonfinite(residual, None) == 0
+    assert count_nonfinite(update, residual) == 1
+    assert correct(update, residual).n_nonfinite == 1
 
 
 def test_no_entries_have_zero_facts(make: Make) -> None:

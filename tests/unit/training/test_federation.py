@@ -374,7 +374,7 @@ def test_diverged_training_names_client_and_round(make: Make) -> None:
         federation.run_round(endless)
     with refuses(
         f"client {first}, round 1: update has {n_entries} entries that are NaN, "
-        "infinite or beyond float32; training diverged, a lower learning rate (lr) may "
+        "infinite or beyond 2**100; training diverged, a lower learning rate (lr) may "
         "help",
         UpdateError,
     ):

@@ -37,4 +37,4 @@ def spoilt(value: float, dtype: Any = np.float32) -> Any:
     return update
 
 
-NOT_FINITE = "update has 2 entries that are NaN, infinite or beyond float32"
+NOT_FINITE = "update has 2 entries that are NaN, infinite or beyond 2**100"

@@ -109,7 +109,7 @@ def test_registers_are_given_back_after_an_error() -> None:
     for _ in range(2):
         with refuses(
             "client 1, round 1: update has 1 entry that is NaN, infinite or beyond "
-            "float32",
+            "2**100",
             UpdateError,
         ):
             aggregate(broken, SwitchML(4), seed=1, round_number=1, switch=switch)

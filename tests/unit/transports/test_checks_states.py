@@ -56,7 +56,9 @@ def test_residual_with_nan_is_refused_before_others_are_overwritten() -> None:
     states = kept_states()
     states[2] = State(spoilt(np.nan))
     before = [bytes_of(state.residual) for state in states]
-    with refuses(f"client 2, round 9: {NOT_FINITE}", UpdateError):
+    text = f"client 2, round 9: {NOT_FINITE.replace('update', 'update + residual')}"
+    hint = " (update has none); State() starts without a residual"
+    with refuses(f"{text}{hint}", UpdateError):
         run(good_updates(), states=states, out=states)
     assert [bytes_of(state.residual) for state in states] == before
 

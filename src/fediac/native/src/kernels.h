@@ -30,7 +30,7 @@
 #endif
 
 #define MAGNITUDE_MASK 0x7FFFFFFFu /* all bits of a float32 but its sign */
-#define INFINITY_BITS 0x7F800000u  /* patterns from here on are not finite */
+#define LARGEST_BITS 0x71800000u   /* 2**100: beyond it nothing may be sent */
 
 INLINE uint32_t float_bits(float value) {
     uint32_t bits;

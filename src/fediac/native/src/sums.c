@@ -18,7 +18,7 @@ INLINE uint32_t largest_pattern(const float *values, size_t n) {
 INLINE uint64_t n_nonfinite_in(const float *values, size_t n) {
     uint64_t total = 0;
     for (size_t i = 0; i < n; i++)
-        total += (float_bits(values[i]) & MAGNITUDE_MASK) >= INFINITY_BITS;
+        total += (float_bits(values[i]) & MAGNITUDE_MASK) > LARGEST_BITS;
     return total;
 }
 
@@ -60,7 +60,7 @@ INLINE void fediac_first_pass_body(const float *update, const float *residual,
             block = buffer;
         }
         uint32_t peak = largest_pattern(block, BLOCK);
-        if (peak >= INFINITY_BITS) all.n_nonfinite += n_nonfinite_in(block, BLOCK);
+        if (peak > LARGEST_BITS) all.n_nonfinite += n_nonfinite_in(block, BLOCK);
         all.peak = peak > all.peak ? peak : all.peak;
         block_sums(block, update + start + BLOCK,
                    residual ? residual + start + BLOCK : NULL, masses + start / BLOCK,
@@ -74,7 +74,7 @@ FOR_EACH_ISA(EXPORT, fediac_first_pass,
               double *masses, double *energies, facts *found),
              (update, residual, out, n, masses, energies, found))
 
-/* How many entries of update + residual (NULL: zero) are not finite. */
+/* How many entries of update + residual (NULL: zero) are not finite or too large. */
 INLINE void fediac_count_nonfinite_body(const float *update, const float *residual,
                                         size_t n, uint64_t *total) {
     float buffer[BLOCK];
@@ -86,7 +86,7 @@ INLINE void fediac_count_nonfinite_body(const float *update, const float *residu
             add_block(block, residual + start, buffer, length);
             block = buffer;
         }
-        if (largest_pattern(block, length) >= INFINITY_BITS)
+        if (largest_pattern(block, length) > LARGEST_BITS)
             *total += n_nonfinite_in(block, length);
     }
 }

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fediac.compressors import State
 from fediac.errors import RunError
-from fediac.experiments.files import blamed_on
+from fediac.experiments.files import replacing
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 
@@ -67,18 +67,15 @@ def save_model(path: Path, module: nn.Module) -> None:
 
 
 def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    temporary = path.with_suffix(".partial")
     on_host = _apart({name: each.cpu() for name, each in tensors.items()})
-    with blamed_on(path):
+    with replacing(path) as temporary:
         try:
             save_file(on_host, temporary, metadata)
         except SafetensorError as error:  # a full disk, for one
-            temporary.unlink(missing_ok=True)
             raise RunError(f"{path}: cannot be written ({error})") from error
         temporary.chmod(0o644)  # safetensors keeps files from everybody else
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        temporary.replace(path)
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, RunError
 from fediac.experiments.compare import compare_algorithms, make_table
-from fediac.experiments.files import require_folder
+from fediac.experiments.files import require_folder, write_whole
 from fediac.experiments.output import open_console, write_json
 from fediac.experiments.records import (
     ROUNDS,
@@ -86,7 +86,7 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
     require_folder(folder)
     _make_anew(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("A demo's folder: the next demo empties it.\n", "utf-8")
+    write_whole(folder / MARK, "A demo's folder: the next demo empties it.\n")
     console = open_console()
     is_live = sys.stdout.isatty() and not as_json
     with Live(console=console, auto_refresh=is_live, transient=True) as live:

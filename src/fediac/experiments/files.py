@@ -1,7 +1,10 @@
 """Files that are whole or not there, and folders that only one process writes to."""
 
+import errno
 import os
+import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,25 +28,76 @@ def require_folder(out: Path) -> None:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Replace a file, so that whoever reads it sees the old one or all of the new.
 
-    Several may write the same file at once: each has a temporary file of its own, and
-    the last one to be done stays.
-
     Args:
-        path: The file.
+        path: The file, as `replacing` takes it.
         content: Text is written as UTF-8, its lines ended as they are.
     """
-    # Processes on two machines that share a folder may have the same number.
-    own = f"{os.getpid()}-{secrets.token_hex(4)}"
-    temporary = path.with_name(f"{path.name}.{own}.partial")
     data = content.encode() if isinstance(content, str) else content
-    try:
-        with blamed_on(path):
+    with replacing(path) as temporary:
+        if temporary == path:  # a pipe, or what others write to as well
+            with path.open("ab") as file:
+                file.write(data)
+        else:
             temporary.write_bytes(data)
-            temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):  # why it could not be written says more
-            temporary.unlink()
-        raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write to; it takes the place of ``path`` when all is written.
+
+    Several may write the same file at once: each has a temporary file of its own, and
+    the last one to be done stays. After an error none is left.
+
+    Args:
+        path: The file. A link stays, and what it leads to is replaced. What is no file,
+            such as a device, a pipe or /dev/stdout, is given as it is.
+    """
+    with blamed_on(path):
+        place = _find_place(path)
+        if place is None:
+            yield path
+            return
+        # Processes on two machines that share a folder may have the same number.
+        own = f"{os.getpid()}-{secrets.token_hex(4)}"
+        # Systems allow names of 255 bytes, and a character takes up to four.
+        temporary = place.with_name(f"{place.name[:50]}.{own}.partial")
+        try:
+            yield temporary
+            if place.exists():
+                temporary.chmod(stat.S_IMODE(place.stat().st_mode))
+            temporary.replace(place)
+        except BaseException:
+            with suppress(OSError):  # why it could not be written says more
+                temporary.unlink()
+            raise
+
+
+_OPEN_FILES = re.compile(r"/dev/fd|/proc/.*/fd")
+"""Folders whose entries stand for what a process has open."""
+
+
+def _find_place(path: Path) -> Path | None:
+    """Return where the file is that ``path`` leads to; None where it is no file.
+
+    One that somebody has open for us, as a shell opens standard output, counts as none:
+    whoever else writes to it would go on with the old one.
+
+    Raises:
+        OSError: It is a folder, or cannot be looked at.
+    """
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            return None
+    place = path
+    while True:
+        if _OPEN_FILES.fullmatch(str(place.parent.resolve())):
+            return None
+        if not place.is_symlink():
+            return place
+        place = place.parent / place.readlink()
 
 
 @contextmanager

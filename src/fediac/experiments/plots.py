@@ -4,6 +4,7 @@ Matplotlib is an optional extra, so it is imported when a picture is asked for.
 Colours are those of Okabe and Ito, which colour-blind people can tell apart.
 """
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.errors import ConfigError, say_reason
+from fediac.experiments.files import write_whole
 from fediac.sim import RoundTiming
 
 Axes: TypeAlias = Any
@@ -178,8 +180,10 @@ def _duration(seconds: float) -> str:
 
 
 def _save(figure: Figure, path: Path) -> None:
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix[1:].lower())
     try:
-        figure.savefig(path)
+        write_whole(path, picture.getvalue())
     except OSError as error:
         raise ConfigError(f"{path}: {say_reason(error)}") from error
 

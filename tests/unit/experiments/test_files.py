@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,93 @@ def test_two_who_write_one_file_do_not_meet(
         write_whole(path, "own\n")
     assert path.read_text() == "own\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "stored").mkdir()
+    target = tmp_path / "stored" / "table.md"
+    target.write_text("old\n")
+    second = tmp_path / "stored" / "latest.md"
+    second.symlink_to("table.md")
+    link = tmp_path / "link.md"
+    link.symlink_to(second)
+    write_whole(link, "new\n")
+    assert link.is_symlink()
+    assert second.is_symlink()
+    assert target.read_text() == "new\n"
+    assert set((tmp_path / "stored").iterdir()) == {target, second}
+    target.unlink()  # a link that leads nowhere yet
+    write_whole(link, "first\n")
+    assert link.is_symlink()
+    assert target.read_text() == "first\n"
+
+
+@pytest.mark.parametrize("name", ["to-it", "afile/below"])
+def test_links_that_lead_nowhere_are_named(tmp_path: Path, name: str) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("link" if name == "to-it" else name)
+    (tmp_path / "afile").touch()
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - systems differ
+        write_whole(link, "new\n")
+    assert caught.value.filename == str(link)
+    assert link.is_symlink()
+
+
+def test_a_device_is_written_to_and_stays() -> None:
+    write_whole(Path(os.devnull), "gone\n")
+    assert not Path(os.devnull).is_file()
+    assert not list(Path("/dev").glob("null.*"))
+
+
+def test_a_pipe_gets_all_of_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    handle = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_whole(pipe, "through\n")
+        assert os.read(handle, 100) == b"through\n"
+    finally:
+        os.close(handle)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_a_file_that_is_open_gets_it_at_its_end(tmp_path: Path, name: str) -> None:
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("needs Linux's /proc")
+    path = tmp_path / "all.txt"
+    path.write_text("before\n")
+    write = (
+        "from pathlib import Path; from fediac.experiments.files import write_whole; "
+        f"write_whole(Path({name!r}), 'here\\n'); print('after')"
+    )
+    with path.open("a") as file:
+        subprocess.run([sys.executable, "-c", write], stdout=file, check=True)
+    assert path.read_text() == "before\nhere\nafter\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old\n")
+    path.chmod(0o600)
+    write_whole(path, "new\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("letter", ["a", "字"])
+def test_a_name_may_be_as_long_as_the_system_allows(
+    tmp_path: Path, letter: str
+) -> None:
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    write_whole(path, "whole\n")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_this_folder_is_no_file() -> None:
+    with pytest.raises(IsADirectoryError):
+        write_whole(Path("."), "new\n")
 
 
 def test_results_go_to_a_folder_or_where_one_can_be_made(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fediac.errors import ConfigError, RunError
+from fediac.experiments.files import write_whole
 from fediac.experiments.output import count, own_version, write_json
 from fediac.experiments.records import CONFIG, ROUNDS, SUMMARY
 from fediac.experiments.report.flat import render_csv
@@ -93,6 +94,6 @@ def _write(path: Path, content: str) -> None:
         raise ConfigError(f"{path}: a report must not take the name of a run's file")
     try:
         # Names of folders may be no text; what cannot be written is shown as it is.
-        path.write_bytes(content.encode("utf-8", errors="backslashreplace"))
+        write_whole(path, content.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         raise RunError(f"{path}: cannot be written ({error.strerror})") from None

@@ -1,6 +1,7 @@
 """The network of a round, on its own clock: links, queues and traces."""
 
 from fediac.sim.network import Bounded, Downlink, Network, Server
+from fediac.sim.pauses import Pause
 from fediac.sim.rates import (
     Rates,
     Uplink,
@@ -32,6 +33,7 @@ __all__ = [
     "ClientTiming",
     "Downlink",
     "Network",
+    "Pause",
     "PhaseTiming",
     "QueueTiming",
     "Rates",

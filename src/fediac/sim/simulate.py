@@ -2,7 +2,8 @@
 
 A round begins with local compute. Then each step's uploads go through the switch, and
 its answers come down; a client begins the next step when it has all answers of this
-one. All groups of a step are served by then, so steps do not meet at the switch.
+one, and has computed what the next one needs. All groups of a step are served by then,
+so steps do not meet at the switch.
 """
 
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from fediac.sim.draws import UNIT, Draws, Ints
 from fediac.sim.groups import Step, list_steps
 from fediac.sim.limits import check_duration
 from fediac.sim.network import Network
+from fediac.sim.pauses import Pause, check_pauses, first_steps
 from fediac.sim.queues import Queue
 from fediac.sim.service import Service
 from fediac.sim.steps import CHUNK, Switch, Uploads
@@ -36,13 +38,14 @@ from fediac.sim.timing import (
 )
 
 
-def simulate_round(
+def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
     ledger: Ledger | Iterable[Row],
     network: Network,
     *,
     seed: int,
     round_number: int,
     start_s: float = 0.0,
+    pauses: Iterable[Pause] = (),
     keeps_packets: bool = False,
 ) -> RoundTiming:
     """Return how long a round took, packet by packet.
@@ -55,11 +58,12 @@ def simulate_round(
         seed: Of the whole run.
         round_number: Tells the random numbers of rounds apart.
         start_s: When the round begins; traces go on from there.
+        pauses: What clients compute between exchanges.
         keeps_packets: Also return the times of every packet at the switch.
 
     Raises:
-        ValueError: The ledger has no rows of this round, or they do not fit each
-            other or the network.
+        ValueError: The ledger has no rows of this round, or they or the pauses do not
+            fit each other or the network.
     """
     rows = ledger.rows if isinstance(ledger, Ledger) else tuple(ledger)
     rows = tuple(row for row in rows if row.round_number == round_number)
@@ -73,12 +77,18 @@ def simulate_round(
         )
     plan = list_steps(rows, network.view, network.memory)
     check_duration(plan, network)
+    pauses = tuple(pauses)
+    check_pauses(pauses, plan, network)
     # The clock starts anew with every round; only traces go on, and they are laps.
     origin_ps = whole_ps(start_s, name="start_s")
     run = _Round(network, Stream(seed, round_number, 0), origin_ps)
     if keeps_packets:
         run.switch.log = []
+    first = first_steps(plan)
     for number, step in enumerate(plan):
+        for pause in pauses:
+            if first[pause.phase] == number:
+                run.pause(pause, step.clients)
         run.run_step(number, step)
     return run.timing()
 
@@ -94,12 +104,20 @@ class _Round:
             self._queue(network.server.service, "server"),
             to_ps(network.server.delay_s, name="server delay"),
         )
-        self._ready = {i: network.compute_ps(i) for i in range(network.n_clients)}
+        self._compute_ps = {i: network.compute_ps(i) for i in range(network.n_clients)}
+        self._ready = dict(self._compute_ps)
         self._uplink_ps = dict.fromkeys(self._ready, 0)
         self._n_sent = dict.fromkeys(self._ready, 0)
         self._receivers: dict[int, Receiver] = {}
         self._times: list[StepTimes] = []
         self._packets: list[Ints] = []
+
+    def pause(self, pause: Pause, clients: Iterable[int]) -> None:
+        """Let clients compute before they begin the next step."""
+        for client in clients:
+            time_ps = pause.time_ps(client, self._network)
+            self._ready[client] += time_ps
+            self._compute_ps[client] += time_ps
 
     def run_step(self, number: int, step: Step) -> None:
         """Time one step; clients are then ready for the next."""
@@ -228,7 +246,7 @@ class _Round:
     def _client_timing(self, client: int) -> ClientTiming:
         return ClientTiming(
             client=client,
-            compute_s=to_s(self._network.compute_ps(client)),
+            compute_s=to_s(self._compute_ps[client]),
             uplink_s=to_s(self._uplink_ps[client]),
             finish_s=to_s(self._ready[client]),
         )

@@ -14,7 +14,8 @@ from fediac.sim.draws import Ints
 class PhaseTiming:
     """How long an exchange took.
 
-    Phases follow each other, so compute time and these add up to the round. Those that
+    Phases follow each other, so what is computed before and between them and these add
+    up to the round. Those that
     travel together begin together and overlap.
 
     Attributes:
@@ -78,7 +79,7 @@ class ClientTiming:
     """One client's round.
 
     Attributes:
-        compute_s: Local training.
+        compute_s: Local training, and what it computed between exchanges.
         uplink_s: Time in which it was sending, all steps together.
         finish_s: When it had the last answer, since the round began.
     """

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fediac.sim import (
     Bounded,
     Downlink,
     Network,
+    Pause,
     Rates,
     RoundTiming,
     Server,
@@ -78,6 +80,39 @@ def test_compute_and_phases_add_up_to_the_round() -> None:
     assert sum(timing.shares.values()) == pytest.approx(timing.round_s, rel=1e-12)
     assert timing.shares["compute"] == pytest.approx(0.25, rel=1e-12)
     assert max(each.finish_s for each in timing.clients) == timing.round_s
+
+
+def all_but_one(share: Fraction) -> dict[int, Fraction]:
+    return {client: share for client in range(4) if client != 2}
+
+
+def test_a_pause_delays_the_phase_that_it_comes_before() -> None:
+    pause = Pause("levels", all_but_one(Fraction(1, 2)))
+    timing, without = simulate(pauses=[pause]), simulate()
+    assert timing.phases[:2] == without.phases[:2]
+    total = sum(phase.upload_s + phase.download_s for phase in timing.phases)
+    assert timing.shares["compute"] + total == pytest.approx(timing.round_s, rel=1e-12)
+    # All have what came before at about the same time, so those who pause decide.
+    assert 0.25 + 0.12 < timing.shares["compute"] <= 0.25 + 0.125
+    assert [each.compute_s for each in timing.clients] == [0.375, 0.375, 0.25, 0.375]
+
+
+def test_a_pause_comes_once_before_a_phase_of_several_exchanges() -> None:
+    rows = ledger(
+        exchange("max", 0, 32, n_clients=4, phase="statistics"),
+        exchange("sum", 3000, 24, n_clients=4, phase="statistics", step=1),
+    )
+    shares = dict.fromkeys(range(4), Fraction(3))
+    timing = simulate(rows, pauses=[Pause("statistics", shares)])
+    assert timing.shares["compute"] == 0.25 + 0.75
+
+
+def test_nobody_pauses_where_training_takes_no_time() -> None:
+    pauses = [Pause("votes", all_but_one(Fraction(5)))]
+    network = replace(NETWORK, compute_s=0.0)
+    assert contents(simulate(network=network, pauses=pauses)) == contents(
+        simulate(network=network)
+    )
 
 
 def test_packets_are_kept_only_when_asked_for() -> None:
@@ -260,6 +295,18 @@ def test_a_run_may_last_for_years() -> None:
             "start_s must be finite and at least 0, got nan",
         ),
         (ROUND, {"seed": -1}, "seed must be in 0..2**64-1, got -1"),
+        (
+            ROUND,
+            {"pauses": [Pause("vote", {})]},
+            "pauses must come before a phase of the round (peak, votes, levels), "
+            "got 'vote'",
+        ),
+        (
+            ROUND,
+            {"pauses": [Pause("votes", {1: Fraction(1 << 24)})]},
+            "compute_s must let client 1 compute at most 2305843 s in a round (the "
+            "clock's end), got 4194304",
+        ),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(

@@ -33,6 +33,7 @@ from fediac.training.local import (
     Evaluation,
     LocalResult,
     LocalSettings,
+    Measured,
     draw_batches,
     normalize,
 )
@@ -150,6 +151,10 @@ class TrainOnly:
             statistics=statistics,
             client_done=client_done,
         )
+
+    def recalibrate(self, clients: list[int], *, round_number: int) -> list[Measured]:
+        """Return what each client's normalizations see."""
+        return self._engine.recalibrate(clients, round_number=round_number)
 
     def evaluate(self) -> Evaluation:
         """Return nothing worth knowing."""

@@ -33,6 +33,21 @@ CASES: dict[str, dict[str, Any]] = {
         "model": NORMED,
         "train": {"statistics": "local"},
     },
+    "fediac, recalibrated": {
+        "model": NORMED,
+        "train": {"statistics": "recalibrate"},
+    },
+    "fediac tuned by a server, two of three, recalibrated": {
+        "tuning": "server",
+        "clients": {"participation": 2},
+        "model": NORMED,
+        "train": {"statistics": "recalibrate"},
+    },
+    "libra, recalibrated": {
+        "algorithm": "libra",
+        "model": NORMED,
+        "train": {"statistics": "recalibrate"},
+    },
     "switchml, local statistics": {
         "algorithm": "switchml",
         "model": NORMED,
@@ -145,6 +160,26 @@ def test_every_kind_of_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -
         with pytest.raises(KilledError):
             run_experiment(settings, folder, resumes=True, watcher=KillAt(n))
     assert resume(settings, folder) == expected
+
+
+def test_measuring_statistics_takes_time_and_no_more_traffic(tmp_path: Path) -> None:
+    lines = []
+    for statistics in ("average", "recalibrate"):
+        train = {"statistics": statistics, "local_steps": 2, "batch_size": 8}
+        settings = settings_of(tmp_path, model=NORMED, train=train)
+        run_experiment(settings, tmp_path / statistics, resumes=False)
+        lines.append(read_lines(tmp_path / statistics))
+    for plain, again in zip(*lines, strict=True):
+        assert again["traffic"] == plain["traffic"]
+        assert "statistics" in again["traffic"]["payload"]["up"]
+        assert plain["timing"]["fast"]["compute_s"] == 0.1
+        timing = again["timing"]["fast"]
+        # 32 examples a client, all measured; 16 trained: a third of two rounds' time.
+        # All have the totals at about the same time, so all pause together.
+        assert timing["compute_s"] == pytest.approx(0.1 * (1 + 2 / 3), abs=0.01)
+        phases = sum(each["upload_s"] + each["download_s"] for each in timing["phases"])
+        whole_s = timing["compute_s"] + phases
+        assert whole_s == pytest.approx(again["round_s"]["fast"], rel=1e-9)
 
 
 def test_kept_choices_are_not_made_again(

@@ -10,18 +10,25 @@ import pytest
 import torch
 
 from fediac.experiments.run import run_experiment
-from tests.integration.test_run import KillAt, KilledError, outcome, settings_of
+from tests.integration.test_run import (
+    CASES,
+    KillAt,
+    KilledError,
+    outcome,
+    settings_of,
+)
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="no CUDA device on this machine"
 )
 
-ALGORITHMS = ("fediac", "libra", "fedavg")
+ALGORITHMS = ("fediac", "fediac, recalibrated", "libra", "fedavg")
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> None:
-    settings = settings_of(tmp_path, name, train={"device": "cuda", "at_once": 2})
+    train = CASES[name].get("train", {}) | {"device": "cuda", "at_once": 2}
+    settings = settings_of(tmp_path, name, train=train)
     run_experiment(settings, tmp_path / "whole", resumes=False)
     expected = outcome(tmp_path / "whole")
     # Three clients and the round itself make four events a round.

@@ -105,7 +105,7 @@ def build_experiment(settings: RunSettings) -> Experiment:
         rate=local.rate,
         seed=settings.seed,
         switch=switch,
-        averages_statistics=settings.train.statistics == "average",
+        statistics=settings.train.statistics,
     )
     return Experiment(settings, dataset, partition, engine, federation, choices)
 

@@ -107,7 +107,7 @@ def _by_phase(ledger: Ledger, view: View) -> Record:
 
 def _describe(timing: RoundTiming) -> Record:
     return {
-        "compute_s": max(client.compute_s for client in timing.clients),
+        "compute_s": timing.shares["compute"],
         "phases": [
             {
                 "name": phase.name,

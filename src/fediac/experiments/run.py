@@ -271,6 +271,7 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
             seed=settings.seed,
             round_number=done.progress.round_number,
             start_s=0.0 if before is None else before["time_s"][name],
+            pauses=done.pauses,
         )
         for name, network in run.networks.items()
     }

@@ -89,8 +89,10 @@ class TrainSettings:
             faster; 0: it stays at ``lr``.
         device: Where to train; ``auto``: on the GPU when there is one.
         at_once: Clients trained side by side; 0: as many as the device can.
-        statistics: Batch norm's running statistics: ``average`` them every round, or
-            keep each client's own ``local``; tests then use their mean.
+        statistics: Batch norm's running statistics: ``average`` them every round; keep
+            each client's own ``local``, tests then use their mean; or ``recalibrate``:
+            average what clients see when they run the new global model on up to 250 of
+            their examples, which takes time and the same traffic.
     """
 
     local_epochs: int = 1
@@ -100,7 +102,7 @@ class TrainSettings:
     lr_decay: float = 20.0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     at_once: int = 0
-    statistics: Literal["average", "local"] = "average"
+    statistics: Literal["average", "local", "recalibrate"] = "average"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What `Experiment` is given: refused by name where it is of the wrong kind."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -10,11 +10,17 @@ from torch import nn
 from fediac.compressors import Compressor
 from fediac.compressors.protocol import check_whole
 from fediac.sim import Network
+from fediac.training.federation import Statistics
 from fediac.training.local import LocalSettings
 
 
 def check_settings(
-    local: object, network: object, *, seed: object, device: object
+    local: object,
+    network: object,
+    *,
+    statistics: object,
+    seed: object,
+    device: object,
 ) -> None:
     """Refuse settings of the wrong kind, and devices that are not there."""
     for name, given, kind in (
@@ -25,6 +31,10 @@ def check_settings(
             raise TypeError(
                 f"{name} must be a {kind.__name__}, got {type(given).__name__}"
             )
+    if statistics not in get_args(Statistics):
+        raise ValueError(
+            f"statistics must be average, local or recalibrate, got {statistics!r}"
+        )
     check_whole("seed", seed, at_least=0)
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be auto, cpu or cuda, got {device!r}")

@@ -24,9 +24,11 @@ from fediac.training.local import (
     Evaluation,
     LocalResult,
     LocalSettings,
+    Measured,
     draw_batches,
     normalize,
 )
+from fediac.training.recalibration import draw_examples, measure
 from fediac.training.trial import try_model
 
 EVALUATION_BATCH = 250
@@ -161,6 +163,26 @@ class CpuEngine:
             n_examples=len(mine),
             n_trained=batches.numel(),
         )
+
+    def recalibrate(self, clients: list[int], *, round_number: int) -> list[Measured]:
+        """Return what each client's normalizations see in the current global model."""
+
+        def work(client: int) -> Measured:
+            stream = Stream(self._seed, round_number, client).purpose("recalibration")
+            with self._own_numbers(stream):
+                return self._recalibrate_one(client, stream)
+
+        with one_thread():
+            return list(self._pool.map(work, clients))
+
+    def _recalibrate_one(self, client: int, stream: Stream) -> Measured:
+        replica = self._replica()
+        replica.parameters.copy_(self.model.parameters)
+        replica.statistics.copy_(self.model.statistics)
+        mine = self._clients[client]
+        batches = mine[draw_examples(len(mine), self._settings.batch_size, stream)]
+        statistics = measure(replica, (self._images[each] for each in batches))
+        return Measured(statistics, n_examples=batches.numel())
 
     def evaluate(self) -> Evaluation:
         """Return how good the current global model is on the test set."""

@@ -24,9 +24,11 @@ from fediac.training.local import (
     Evaluation,
     LocalResult,
     LocalSettings,
+    Measured,
     draw_batches,
     normalize,
 )
+from fediac.training.recalibration import draw_examples, measure
 from fediac.training.trial import check_for_cuda
 
 EVALUATION_BATCH = 1000
@@ -239,7 +241,7 @@ class CudaEngine:
         self._settings = settings
         self._seed = seed
         self._clients = [torch.from_numpy(each).to(device) for each in clients]
-        data = _Data(dataset.train, dataset, device)
+        data = self._train_data = _Data(dataset.train, dataset, device)
         self._test = _Data(dataset.test, dataset, device)
         module = build()
         two = Examples(dataset.train.images[:2], dataset.train.labels[:2])
@@ -342,6 +344,21 @@ class CudaEngine:
             n_examples=len(self._clients[queued.client]),
             n_trained=n_trained,
         )
+
+    def recalibrate(self, clients: list[int], *, round_number: int) -> list[Measured]:
+        """Return what each client's normalizations see in the current global model."""
+        self._judge.parameters.copy_(self.model.parameters)
+        with _repeating(), _narrow():
+            return [self._recalibrate_one(each, round_number) for each in clients]
+
+    def _recalibrate_one(self, client: int, round_number: int) -> Measured:
+        stream = Stream(self._seed, round_number, client).purpose("recalibration")
+        mine = self._clients[client]
+        rows = draw_examples(len(mine), self._settings.batch_size, stream)
+        batches = mine[rows.to(mine.device)]
+        self._judge.statistics.copy_(self.model.statistics)
+        inputs = (self._train_data.pick(each)[0] for each in batches)
+        return Measured(measure(self._judge, inputs), n_examples=batches.numel())
 
     @torch.no_grad()
     def evaluate(self) -> Evaluation:

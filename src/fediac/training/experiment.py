@@ -22,7 +22,7 @@ from fediac.training.arguments import (
     make_module,
 )
 from fediac.training.engines import make_engine
-from fediac.training.federation import Federation
+from fediac.training.federation import Federation, Statistics
 from fediac.training.local import LocalSettings
 from fediac.training.models import draw_weights
 from fediac.training.own_data import Pair, dataset_of
@@ -66,6 +66,9 @@ class Experiment:
         local: How a client trains between two rounds.
         network: What a round's time is simulated on; by default the paper's fast
             switch and traces.
+        statistics: Batch norm's running statistics: ``average``, ``local``, or
+            ``recalibrate``, see `Federation`. Sparse algorithms are scored better early
+            on when they are recalibrated.
         seed: Of everything random.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU when there is one.
     """
@@ -80,10 +83,11 @@ class Experiment:
         clients: Sequence[NDArray[np.int64]] | None = None,
         local: LocalSettings | None = None,
         network: Network | None = None,
+        statistics: Statistics = "average",
         seed: int = 1,
         device: str = "auto",
     ) -> None:
-        check_settings(local, network, seed=seed, device=device)
+        check_settings(local, network, statistics=statistics, seed=seed, device=device)
         dataset = dataset_of(train, test)
         with draw_weights(seed):
             initial = make_module(model)
@@ -114,6 +118,7 @@ class Experiment:
             rate=local.rate,
             seed=seed,
             switch=Switch(),
+            statistics=statistics,
         )
         self._network = network or Network(
             paper_uplinks(n_clients, seed=seed), paper_switch("fast")
@@ -146,6 +151,7 @@ class Experiment:
                 seed=self._seed,
                 round_number=done.progress.round_number,
                 start_s=self._time_s,
+                pauses=done.pauses,
             ).round_s
             yield RoundReport(
                 round_number=done.progress.round_number,

@@ -1,13 +1,17 @@
 """Rounds of federated learning: train locally, aggregate, apply, evaluate.
 
+Batch norm's running statistics travel after the totals; where they are measured again,
+clients do so in between, on the new global model.
+
 Everything a round needs beside the seed is in `Progress`, so a run can stop after any
 round and go on from there to the same bits.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,13 +20,19 @@ from fediac.compressors import Compressor, FedAvg, State, SwitchML
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
+from fediac.sim import Pause
 from fediac.switch import Switch
 from fediac.training.flat import FlatModel
-from fediac.training.local import Engine, Evaluation, LocalResult
+from fediac.training.local import Engine, Evaluation, LocalResult, Measured
+from fediac.training.recalibration import find_measured, share_of_training
 from fediac.transports import Aggregate, aggregate
 
 STATISTICS_BITS = 24
 """Width of a lane for batch norm's statistics: near float32, and few enough entries."""
+
+STATISTICS_PHASE = "statistics"
+
+Statistics = Literal["average", "local", "recalibrate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Progress:
     Attributes:
         round_number: Rounds done.
         parameters: The global model, flat.
-        statistics: Its running statistics, flat; averaged over clients.
+        statistics: Its running statistics, flat; a mean over clients.
         states: What every client keeps between rounds.
         own_statistics: Every client's own running statistics, where they stay local.
     """
@@ -53,8 +63,9 @@ class FederatedRound:
         trained: What each of them trained.
         ledger: All that was sent, statistics included.
         train_loss: Mean over clients.
-        train_s: Seconds that local training took here.
+        train_s: Seconds that local training took here, and measuring statistics.
         compress_s: Seconds that aggregation took here.
+        pauses: What clients computed between exchanges.
     """
 
     progress: Progress
@@ -67,6 +78,7 @@ class FederatedRound:
     train_s: float
     compress_s: float
     evaluate_s: float
+    pauses: tuple[Pause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +94,13 @@ class Federation:
         rate: Round number -> learning rate.
         seed: Of the whole run.
         switch: Where sums are made.
-        averages_statistics: Average batch norm's running statistics every round, over
-            the switch where the algorithm uses it. If not, each client keeps its own,
-            and nothing is sent: local batch norm as in FedBN, but its weights are
-            averaged like all others. Models are evaluated with the mean of those who
-            took part, which is then nobody's own.
+        statistics: What happens to batch norm's running statistics. ``average``: every
+            round, over the switch where the algorithm uses it. ``recalibrate``: the
+            same, with what clients measure on the new global model instead of what
+            their training left. ``local``: each client keeps its own, and nothing is
+            sent: local batch norm as in FedBN, but its weights are averaged like all
+            others. Models are evaluated with the mean of those who took part, which is
+            then nobody's own.
     """
 
     engine: Engine
@@ -97,12 +111,12 @@ class Federation:
     rate: Callable[[int], float]
     seed: int
     switch: Switch
-    averages_statistics: bool = True
+    statistics: Statistics = "average"
 
     def start(self) -> Progress:
         """Return the progress before the first round: the model's initial weights."""
         statistics = self.model.statistics.clone()
-        keeps_own = statistics.numel() and not self.averages_statistics
+        keeps_own = statistics.numel() and self.statistics == "local"
         return Progress(
             round_number=0,
             parameters=self.model.parameters.clone(),
@@ -133,13 +147,14 @@ class Federation:
         after_training = time.perf_counter()
         with _blamed_on_training():
             result = self._aggregate(trained, progress)
-            after, ledger = self._average_statistics(trained, progress, result.ledger)
-        after = replace(
-            after,
-            round_number=progress.round_number + 1,
-            parameters=progress.parameters - result.mean,
-            states=result.states,
-        )
+            after = replace(progress, parameters=progress.parameters - result.mean)
+            before_measuring = time.perf_counter()
+            measured = self._recalibrate(trained, after)
+            measure_s = time.perf_counter() - before_measuring
+            changes = self._statistics_changes(trained, measured)
+            after, ledger = self._average_statistics(changes, after, result.ledger)
+        number = progress.round_number + 1
+        after = replace(after, round_number=number, states=result.states)
         after_compression = time.perf_counter()
         self.load(after)
         evaluation = self.engine.evaluate()
@@ -152,9 +167,10 @@ class Federation:
             ledger=result.ledger.then(ledger),
             evaluation=evaluation,
             train_loss=sum(each.loss for each in trained.values()) / len(trained),
-            train_s=after_training - start,
-            compress_s=after_compression - after_training,
+            train_s=after_training - start + measure_s,
+            compress_s=after_compression - after_training - measure_s,
             evaluate_s=done - after_compression,
+            pauses=_pauses(trained, measured),
         )
 
     def draw_clients(self, round_number: int) -> tuple[int, ...]:
@@ -195,8 +211,33 @@ class Federation:
             states=progress.states,
         )
 
+    def _recalibrate(
+        self, clients: Iterable[int], progress: Progress
+    ) -> dict[int, Measured]:
+        """Return what clients measure on the model of ``progress``, if they do so."""
+        if self.statistics != "recalibrate" or not find_measured(self.model).any():
+            return {}
+        self.load(progress)
+        order = list(clients)
+        number = progress.round_number + 1
+        measured = self.engine.recalibrate(order, round_number=number)
+        return dict(zip(order, measured, strict=True))
+
+    def _statistics_changes(
+        self, trained: Mapping[int, LocalResult], measured: Mapping[int, Measured]
+    ) -> dict[int, Tensor]:
+        """Return the change of each client's statistics; of measured ones, to these."""
+        changes = {client: each.statistics for client, each in trained.items()}
+        if not measured:
+            return changes
+        is_measured = find_measured(self.model)
+        for client, each in measured.items():
+            change = self.model.statistics - each.statistics
+            changes[client] = torch.where(is_measured, change, changes[client])
+        return changes
+
     def _average_statistics(
-        self, trained: Mapping[int, LocalResult], progress: Progress, sent: Ledger
+        self, changes: Mapping[int, Tensor], progress: Progress, sent: Ledger
     ) -> tuple[Progress, Ledger]:
         """Return progress with the statistics after the round, and what they cost.
 
@@ -205,10 +246,9 @@ class Federation:
         """
         if not progress.statistics.numel():
             return progress, Ledger()
-        changes = {client: each.statistics for client, each in trained.items()}
-        if not self.averages_statistics:
+        if self.statistics == "local":
             return _keep_own(progress, changes), Ledger()
-        n = len(trained)
+        n = len(changes)
         has_switch = any(row.destination == "switch" for row in sent.rows)
         compressor: Compressor = (
             SwitchML(n, bits=STATISTICS_BITS, residual=False)
@@ -221,7 +261,7 @@ class Federation:
             switch=self.switch,
             seed=self.seed,
             round_number=progress.round_number + 1,
-            phase="statistics",
+            phase=STATISTICS_PHASE,
         )
         statistics = progress.statistics - result.mean
         # The grid is as coarse as the largest change of all: rounding may take a small
@@ -233,6 +273,17 @@ class Federation:
     def _of_everyone(self, tensors: Mapping[int, Tensor]) -> list[Tensor | None]:
         """Return a list with a place for each client, None for who is absent."""
         return [tensors.get(client) for client in range(self.n_clients)]
+
+
+def _pauses(
+    trained: Mapping[int, LocalResult], measured: Mapping[int, Measured]
+) -> tuple[Pause, ...]:
+    """Return the time that clients take to measure statistics before they send them."""
+    shares = {
+        client: share_of_training(each.n_examples, trained[client].n_trained)
+        for client, each in measured.items()
+    }
+    return (Pause(STATISTICS_PHASE, shares),) if shares else ()
 
 
 @contextmanager

@@ -119,6 +119,19 @@ class LocalResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What one client's normalizations saw in the global model.
+
+    Attributes:
+        statistics: Running statistics, those that are not measured as they were.
+        n_examples: Examples it showed to the model.
+    """
+
+    statistics: Tensor
+    n_examples: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """How good a model is on the test set."""
 
@@ -146,6 +159,15 @@ class Engine(Protocol):
             rate: Learning rate.
             statistics: Of each client, where it has its own instead of the global ones.
             client_done: Called when a client has finished; from any thread.
+        """
+        ...
+
+    def recalibrate(self, clients: list[int], *, round_number: int) -> list[Measured]:
+        """Return what each client's normalizations see in the current global model.
+
+        Args:
+            clients: Who measures, each on some of its own examples.
+            round_number: Tells the examples of rounds apart.
         """
         ...
 

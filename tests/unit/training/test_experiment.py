@@ -9,7 +9,7 @@ from torch import nn
 
 import fediac
 from fediac.errors import DatasetError
-from fediac.sim import simulate_round
+from fediac.sim import Network, constant_uplinks, paper_switch, simulate_round
 from fediac.training.experiment import Experiment
 from fediac.training.local import LocalSettings
 from fediac.training.own_data import dataset_of
@@ -110,6 +110,31 @@ def test_variances_stay_above_zero_beside_much_larger_ones() -> None:
         lowest.append(float(experiment.module.get_buffer("0.running_var").min()))
         assert np.isfinite(report.loss)
     assert min(lowest) == 0.0
+
+
+def test_statistics_may_be_measured_on_the_new_model() -> None:
+    x, y = make_data(120)
+    network = Network(constant_uplinks(4, 700.0), paper_switch("fast"), compute_s=6.0)
+    reports = {}
+    for statistics in ("average", "recalibrate"):
+        experiment = Experiment(
+            lambda: nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)),
+            (x[:80], y[:80]),
+            (x[80:], y[80:]),
+            compressor=lambda _: fediac.SwitchML(4, bits=16),
+            local=LOCAL,
+            network=network,
+            statistics=statistics,  # type: ignore[arg-type] # one of its words
+            device="cpu",
+        )
+        reports[statistics] = list(experiment.run(2))
+    for plain, again in zip(*reports.values(), strict=True):
+        assert again.payload_mib == plain.payload_mib
+        assert again.loss != plain.loss
+        # 16 of a client's 20 examples make two batches of 8; it trained on three. A
+        # forward pass takes a third of that, and packets leave at other moments.
+        longer = (again.time_s - plain.time_s) / plain.round_number
+        assert longer == pytest.approx(6.0 * 16 / (3 * 24), abs=0.1)
 
 
 def test_word_numbers_reach_the_model_as_whole_numbers() -> None:
@@ -288,6 +313,12 @@ def test_lists_of_example_numbers_will_do() -> None:
     arrays = [np.array(each) for each in rows]
     reports = [next(make_experiment(clients=each).run(1)) for each in (rows, arrays)]
     assert reports[0] == reports[1]
+
+
+def test_what_happens_to_statistics_is_named() -> None:
+    text = "statistics must be average, local or recalibrate, got 'recalibrated'"
+    with refuses(text):
+        make_experiment(statistics="recalibrated")
 
 
 def test_devices_are_named() -> None:

@@ -1,7 +1,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,7 +24,12 @@ from fediac.core.rng import Stream
 from fediac.errors import UpdateError
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
-from fediac.training.federation import FederatedRound, Federation, Progress
+from fediac.training.federation import (
+    FederatedRound,
+    Federation,
+    Progress,
+    Statistics,
+)
 from fediac.training.flat import flatten_model
 from fediac.training.local import LocalSettings, draw_batches, normalize
 from fediac.training.models import Shape
@@ -223,14 +228,17 @@ BILLS: dict[str, tuple[Compressor, Callable[[FederatedRound], Any]]] = {
 }
 
 
+@pytest.mark.parametrize("statistics", ["average", "recalibrate"])
 @pytest.mark.parametrize("name", BILLS)
-def test_bytes_are_those_of_the_closed_form(make: Make, name: str) -> None:
+def test_bytes_are_those_of_the_closed_form(
+    make: Make, name: str, statistics: str
+) -> None:
     compressor, expect = BILLS[name]
     through_server = name in ("fedavg", "topk")
-    federation = make(compressor)
+    federation = make(compressor, statistics=statistics)
     done = federation.run_round(federation.start())
-    statistics = N * N_STATISTICS * (4 if through_server else 3)
-    expected = expect(done) | {"statistics": (statistics, statistics)}
+    n_bytes = N * N_STATISTICS * (4 if through_server else 3)
+    expected = expect(done) | {"statistics": (n_bytes, n_bytes)}
     found = {
         phase: (payload_bytes(done, "up", phase), payload_bytes(done, "down", phase))
         for phase in done.ledger.phases
@@ -263,16 +271,17 @@ def test_statistics_are_averaged_after_the_totals(
 
 
 def test_a_model_without_batch_norm_sends_no_statistics(make: Make) -> None:
-    for averages in (True, False):
-        federation = make(model=plain_model, averages_statistics=averages)
+    for statistics in get_args(Statistics):
+        federation = make(model=plain_model, statistics=statistics)
         done = federation.run_round(federation.start())
         assert done.ledger.phases == ("server",)
         assert done.progress.statistics.shape == (0,)
         assert done.progress.own_statistics == ()
+        assert done.pauses == ()
 
 
 def test_local_statistics_stay_with_their_client(make: Make) -> None:
-    federation = make(averages_statistics=False)
+    federation = make(statistics="local")
     first, second = run_rounds(federation, 2)
     assert second.ledger.phases == ("server",)
     own = first.progress.own_statistics
@@ -288,7 +297,7 @@ def test_local_statistics_stay_with_their_client(make: Make) -> None:
 
 def test_absent_clients_keep_their_statistics_and_states(make: Make) -> None:
     compressor = SwitchML(2, bits=8)
-    federation = make(compressor, n_participants=2, averages_statistics=False)
+    federation = make(compressor, n_participants=2, statistics="local")
     before = federation.start()
     for _ in range(4):
         done = federation.run_round(before)
@@ -346,7 +355,7 @@ def test_the_same_progress_gives_the_same_round(make: Make) -> None:
 
 
 def test_a_round_changes_no_earlier_progress(make: Make) -> None:
-    federation = make(FediAC(N, 50, 2), averages_statistics=False)
+    federation = make(FediAC(N, 50, 2), statistics="local")
     progress = run_rounds(federation, 1)[0].progress
     tensors = [progress.parameters, progress.statistics, *progress.own_statistics]
     tensors += [torch.as_tensor(state.residual) for state in progress.states]

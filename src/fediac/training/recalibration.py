@@ -7,7 +7,7 @@ their own examples, and average what its normalizations see.
 
 Variances are averaged like means. Pooled over clients they would count how far apart
 the clients' means are, too; clients normalize without that when they train. On digits
-dealt out unevenly both score the same to 0.3 points, and averages have the lower loss.
+dealt out unevenly both score the same to 0.4 points, and averages have the lower loss.
 """
 
 from collections.abc import Iterable, Iterator
@@ -109,6 +109,6 @@ class _Weigh:
     def __init__(self) -> None:
         self._n_seen = 0
 
-    def __call__(self, layer: nn.Module, _: object) -> None:
+    def __call__(self, layer: _Norm, _: object) -> None:
         self._n_seen += 1
         layer.momentum = 1.0 / self._n_seen

@@ -124,7 +124,7 @@ def test_statistics_may_be_measured_on_the_new_model() -> None:
             compressor=lambda _: fediac.SwitchML(4, bits=16),
             local=LOCAL,
             network=network,
-            statistics=statistics,  # type: ignore[arg-type] # one of its words
+            statistics=statistics,
             device="cpu",
         )
         reports[statistics] = list(experiment.run(2))

@@ -69,7 +69,7 @@ def is_ours(name: str) -> bool:
 
 
 _SHARES = ("0.1", "0.5", "1", "5")
-_SMALLER = ("0.01", "0.02", "0.05")
+_SMALLER = ("0.005", "0.01", "0.02", "0.05")
 
 
 def _top_k(algorithm: str, shares: Sequence[str] = _SHARES) -> tuple[Entrant, ...]:
@@ -124,11 +124,13 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
     "libra-narrow": tuple(
         _narrow(share, bits)
         for share, bits in (
+            ("0.005", 8),
+            ("0.01", 8),
+            ("0.02", 7),
             ("0.02", 8),
+            ("0.02", 10),
             ("0.05", 8),
-            ("0.1", 7),
             ("0.1", 8),
-            ("0.1", 12),
             ("0.5", 8),
             ("1", 8),
         )

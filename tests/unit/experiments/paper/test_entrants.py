@@ -46,7 +46,7 @@ def test_candidates_are_those_the_paper_chose_from() -> None:
     assert widths == [6, 7, 8, 10, 12, 14]
     assert level_limit(bits=widths[0], n_clients=IID.clients.number) == 1
     shares = ["0.1%", "0.5%", "1%", "5%"]
-    smaller = ["0.01%", "0.02%", "0.05%"]
+    smaller = ["0.005%", "0.01%", "0.02%", "0.05%"]
     assert [each.libra.sent for each in chosen["libra"]] == [*smaller, *shares]
     assert [each.omnireduce.sent for each in chosen["omnireduce"]] == shares
     for family, settings in chosen.items():
@@ -121,7 +121,7 @@ def test_only_what_an_entrant_changes_is_changed() -> None:
         (CANDIDATES["fediac"][2], IID, "fediac"),
         (CANDIDATES["fediac"][2], NONIID, "fediac-a3"),
         (CANDIDATES["switchml"][2], IID, "switchml"),
-        (CANDIDATES["libra"][5], NONIID, "libra"),
+        (CANDIDATES["libra"][6], NONIID, "libra"),
         (vary_beta([0.5])[0], NONIID, "fediac"),
         (vary_beta([0.5])[1], IID, "libra-beta0.5"),
         # 15 % of 20 clients are 3, as the scenario has it; 10 % are one of the four.

@@ -59,6 +59,20 @@ class TestSimulate:
         assert chosen("--threshold=1") > chosen("--threshold=2") > chosen()
         assert chosen() == chosen("--threshold=100%")
 
+    def test_what_real_rounds_took_is_said_beside_what_is_expected(
+        self, fediac: Command
+    ) -> None:
+        sentence = (
+            "That is for choices spread evenly: real rounds of 20 clients took 32 to "
+            "99 % of such a payload."
+        )
+        libra = fediac("simulate", *SMALL, "--algorithm=libra")
+        assert sentence in " ".join(libra.out.split())
+        for options in (["--algorithm=switchml"], ["--chosen=100"]):
+            result = fediac("simulate", *SMALL, *options)
+            assert result.code == 0
+            assert "spread evenly" not in result.out
+
     def test_the_same_seed_gives_the_same_document(self, fediac: Command) -> None:
         first = fediac.json("simulate", *SMALL, "--seed=3")
         assert fediac.json("simulate", *SMALL, "--seed=3") == first

@@ -5,18 +5,21 @@ import re
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 
+from fediac.experiments.expected import MEASURED, ExpectedRound, expected_ledger
 from fediac.experiments.paper import sweeps, tables
 from fediac.experiments.paper.inventory import list_stored, render_inventory
 from fediac.experiments.paper.plan import Product, Scope
 from fediac.experiments.paper.products import make_product
 from fediac.experiments.paper.rows import Row, make_row
 from fediac.experiments.paper.scenarios import find_scenario
-from fediac.experiments.paper.stored import read_stored
+from fediac.experiments.paper.stored import StoredRun, read_stored
 from fediac.experiments.paper.targets import find_target
 from fediac.experiments.report.reading import read_runs
+from fediac.experiments.shares import parse_share
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -241,3 +244,41 @@ def test_the_readme_has_the_numbers_of_digits(label: str) -> None:
             fmean(getattr(row, key) for row in rows) for key in ("spent_mib", "spent_s")
         )
         assert cell == f"{mib:.1f} MiB, {seconds:.1f} s"
+
+
+def test_what_real_rounds_take_of_the_expected_payload_is_what_is_said() -> None:
+    found: dict[str, list[float]] = {name: [] for name in MEASURED}
+    for run in read_stored(RESULTS):
+        settings = run.settings
+        fediac = settings.fediac
+        is_usual = fediac.law == "bernoulli" and fediac.votes == "5%"
+        if run.seed != 1 or settings.algorithm not in MEASURED:
+            continue
+        if settings.algorithm == "fediac" and not is_usual:
+            continue
+        for record in run.records:
+            share = _payload(record) / _expected(run, record["bits"])
+            found[settings.algorithm].append(100 * share)
+    for name, shares in found.items():
+        assert (round(min(shares)), round(max(shares))) == MEASURED[name]
+
+
+def _payload(record: dict[str, Any]) -> float:
+    """All bytes of a round but those of statistics, of which theory says nothing."""
+    sides = record["traffic"]["payload"].values()
+    return sum(n for side in sides for name, n in side.items() if name != "statistics")
+
+
+def _expected(run: StoredRun, bits: int) -> float:
+    settings, dim = run.settings, find_scenario(run.scenario).paper.dim
+    sent = {"libra": settings.libra.sent, "omnireduce": settings.omnireduce.sent}
+    share = sent.get(settings.algorithm)
+    setting = ExpectedRound(
+        settings.algorithm,
+        dim,
+        settings.clients.number,
+        None if share is None else parse_share(share, of=dim, name="share"),
+        bits=bits,
+        threshold=int(settings.fediac.threshold),
+    )
+    return expected_ledger(setting).traffic().payload_bits / 8

@@ -98,7 +98,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     Clients send packets of 1,500 bytes as Poisson processes that follow real traces;
     the switch serves them first come, first served; answers go down as soon as they
     are complete. What a client would choose is taken to be spread evenly: blocks, hot
-    entries and unions are expected values.
+    entries and unions are expected values. Real clients agree more, so a real round of
+    libra may take a third of what is said here.
 
     \b
     upload s        from when the last client could begin until the switch (or

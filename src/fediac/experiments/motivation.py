@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from fediac.core.bounds import register_fills
 from fediac.experiments.expected import (
+    MEASURED,
     ExpectedRound,
     check_clients,
     expected_ledger,
@@ -161,6 +162,11 @@ def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None
         f"{first} and {_seconds(longest)} s with {last}."
     )
     console.print("A round of one algorithm does not teach as much as one of another.")
+    shares = [f"{a} to {b} % of {name}'s" for name, (a, b) in MEASURED.items()]
+    console.print(
+        "Choices are taken to be spread evenly: of such payloads real rounds took "
+        f"{', '.join(shares)}."
+    )
 
 
 def _seconds(seconds: float) -> str:

@@ -165,6 +165,7 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "rounds": [_round_document(each) for each in simulation.rounds],
         "payload_mib": simulation.payload_mib,
         "wire_mib": simulation.wire_mib,
+        "measured_percent": setting.measured,
         "bottleneck": simulation.longest.bottleneck,
     }
 
@@ -204,6 +205,13 @@ def _show(simulation: Simulation) -> None:
         f"A round sends {simulation.payload_mib:,.1f} MiB of payload, "
         f"{simulation.wire_mib:,.1f} MiB on the wire, all clients, up and down."
     )
+    measured = simulation.setting.measured
+    if measured is not None:
+        least, most = measured
+        console.print(
+            "That is for choices spread evenly: real rounds of 20 clients took "
+            f"{least} to {most} % of such a payload."
+        )
     console.print(_queue_sentence(longest))
     console.print(f"Bottleneck: {longest.bottleneck}.")
 

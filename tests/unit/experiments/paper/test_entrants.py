@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from fediac.core.quantize import level_limit
 from fediac.errors import ConfigError
 from fediac.experiments.paper.entrants import (
     CANDIDATES,
@@ -40,12 +41,26 @@ def test_candidates_are_those_the_paper_chose_from() -> None:
         for family, entrants in CANDIDATES.items()
     }
     assert [each.fediac.threshold for each in chosen["fediac"]] == [1, 2, 3, 4]
-    assert [each.switchml.bits for each in chosen["switchml"]] == [8, 10, 12, 14]
+    # And smaller ones, where the smallest of the paper's was the best.
+    widths = [each.switchml.bits for each in chosen["switchml"]]
+    assert widths == [6, 7, 8, 10, 12, 14]
+    assert level_limit(bits=widths[0], n_clients=IID.clients.number) == 1
     shares = ["0.1%", "0.5%", "1%", "5%"]
-    assert [each.libra.sent for each in chosen["libra"]] == shares
+    smaller = ["0.005%", "0.01%", "0.02%", "0.05%"]
+    assert [each.libra.sent for each in chosen["libra"]] == [*smaller, *shares]
     assert [each.omnireduce.sent for each in chosen["omnireduce"]] == shares
     for family, settings in chosen.items():
         assert {each.algorithm for each in settings} == {family.partition("-")[0]}
+
+
+def test_narrow_pairs_are_a_family_of_their_own() -> None:
+    for entrant in CANDIDATES["libra-narrow"]:
+        libra = entrant.apply(IID).libra
+        assert entrant.name == f"libra-k{libra.sent[:-1]}-bits{libra.bits}-narrow"
+        assert libra.bits < 32
+        assert libra == replace(
+            IID.libra, sent=libra.sent, bits=libra.bits, narrow=True
+        )
 
 
 def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
@@ -94,7 +109,7 @@ def test_residuals_that_fade_are_a_family_of_their_own() -> None:
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:
-    entrant = CANDIDATES["switchml"][1]
+    entrant = CANDIDATES["switchml"][3]
     changed = entrant.apply(IID)
     switchml = replace(IID.switchml, bits=10)
     assert changed == replace(IID, algorithm="switchml", switchml=switchml)
@@ -105,8 +120,8 @@ def test_only_what_an_entrant_changes_is_changed() -> None:
     [
         (CANDIDATES["fediac"][2], IID, "fediac"),
         (CANDIDATES["fediac"][2], NONIID, "fediac-a3"),
-        (CANDIDATES["switchml"][0], IID, "switchml"),
-        (CANDIDATES["libra"][2], NONIID, "libra"),
+        (CANDIDATES["switchml"][2], IID, "switchml"),
+        (CANDIDATES["libra"][6], NONIID, "libra"),
         (vary_beta([0.5])[0], NONIID, "fediac"),
         (vary_beta([0.5])[1], IID, "libra-beta0.5"),
         # 15 % of 20 clients are 3, as the scenario has it; 10 % are one of the four.

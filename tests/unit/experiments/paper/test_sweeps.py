@@ -40,6 +40,8 @@ def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
         ("fediac-a2", "a = 2"),
         ("fediac", "a = 3"),
         ("fediac-a4", "a = 4"),
+        ("switchml-bits6", "b = 6"),
+        ("switchml-bits7", "b = 7"),
         ("switchml", "b = 8"),
         ("switchml-bits10", "b = 10"),
         ("switchml-bits12", "b = 12"),

@@ -1,11 +1,14 @@
 """A run's progress on disk: one safetensors file, replaced as a whole.
 
-Whoever reads it sees the last complete checkpoint, whenever the writer was killed.
+Whoever reads it sees the last complete checkpoint, whenever the writer was killed. A
+digest over all of it is checked first: to go on from a bit that has changed on the disk
+would give other results without a word.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from torch import Tensor, nn
 
 from fediac.compressors import State
 from fediac.errors import RunError
+from fediac.experiments.digests import ROOM, check_digest, write_digest
 from fediac.experiments.files import replacing
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
@@ -54,7 +58,9 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "extras": [list(state.extras) for state in progress.states],
         "choices": checkpoint.choices,
     }
-    _replace(folder / CHECKPOINT, tensors, {"fediac": json.dumps(facts)})
+    metadata = {"fediac": json.dumps(facts), **ROOM}
+    with _written(folder / CHECKPOINT, tensors, metadata) as temporary:
+        write_digest(temporary)
 
 
 def save_model(path: Path, module: nn.Module) -> None:
@@ -63,10 +69,18 @@ def save_model(path: Path, module: nn.Module) -> None:
         name: tensor.detach().contiguous().clone()
         for name, tensor in module.state_dict().items()
     }
-    _replace(path, tensors, {"format": "pt"})
+    with (
+        _written(path, tensors, {"format": "pt"}) as temporary,
+        temporary.open("rb") as file,
+    ):
+        os.fsync(file.fileno())
 
 
-def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+@contextmanager
+def _written(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]
+) -> Iterator[Path]:
+    """Give a file with these tensors that takes the place of ``path`` afterwards."""
     on_host = _apart({name: each.cpu() for name, each in tensors.items()})
     with replacing(path) as temporary:
         try:
@@ -74,8 +88,7 @@ def _replace(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -
         except SafetensorError as error:  # a full disk, for one
             raise RunError(f"{path}: cannot be written ({error})") from error
         temporary.chmod(0o644)  # safetensors keeps files from everybody else
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        yield temporary
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -96,11 +109,12 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
     """Return the checkpoint in ``folder``, None if there is none.
 
     Raises:
-        RunError: The file is not one of ours, or damaged.
+        RunError: The file is not what was written, or not one of ours.
     """
     path = folder / CHECKPOINT
     if not path.exists():
         return None
+    check_digest(path)
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
             facts = json.loads(file.metadata()["fediac"])

@@ -139,7 +139,6 @@ def run_experiment(
 
 def _complete(run: _Run) -> Record:
     """Run to a stop and leave in the folder what is to be kept; return the summary."""
-    write_config(run.experiment.settings, run.folder)
     summary = _go_on(run)
     write_summary(run.folder, summary)
     if not run.keeps_model:
@@ -151,6 +150,7 @@ def _go_on(run: _Run) -> Record:
     """Run from the last checkpoint to a stop, save the model, return the summary."""
     settings, federation = run.experiment.settings, run.experiment.federation
     progress, records = _load(run)
+    write_config(settings, run.folder)  # who cannot go on has written nothing
     # A run over several sessions has taken as long as all of them.
     before = records[-1] if records else None
     run = replace(run, began=run.began - (before["real_s"] if before else 0.0))

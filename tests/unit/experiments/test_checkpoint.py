@@ -15,6 +15,7 @@ from fediac.experiments.checkpoint import (
     save_checkpoint,
     save_model,
 )
+from fediac.experiments.digests import ROOM, write_digest
 from fediac.experiments.records import CHECKPOINT
 from fediac.training.federation import Progress
 from fediac.training.flat import flatten_model
@@ -141,29 +142,108 @@ def test_a_loaded_checkpoint_may_be_replaced_while_it_is_used(tmp_path: Path) ->
     assert torch.equal(first.parameters, tensor(10, 1))
 
 
-def damage(path: Path, how: str) -> None:
-    if how == "cut":
-        path.write_bytes(path.read_bytes()[:-7])
-    elif how == "empty":
-        path.write_bytes(b"")
-    elif how == "foreign":
-        save_file({"weight": torch.zeros(2)}, path)
-    elif how == "other facts":
-        save_file({"parameters": torch.zeros(2)}, path, {"fediac": "[]"})
-    else:
-        facts = json.dumps({"round": 1, "bits": [], "choices": {}})
-        save_file({"parameters": torch.zeros(2)}, path, {"fediac": facts})
+def damaged(path: Path) -> Any:
+    return refuses(
+        f"{path}: is damaged, its content does not have the digest that is in it; put "
+        f"a copy of it back, or delete {path.parent} to begin anew",
+        RunError,
+    )
 
 
-@pytest.mark.parametrize(
-    "how", ["cut", "empty", "foreign", "other facts", "no statistics"]
-)
-def test_a_damaged_checkpoint_is_named(tmp_path: Path, how: str) -> None:
+def test_a_checkpoint_with_any_bit_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / CHECKPOINT
+    save_checkpoint(tmp_path, Checkpoint(make_progress(), {"bits": 11}))
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with pytest.raises(RunError) as caught:
+            load_checkpoint(tmp_path, device="cpu")
+        assert str(caught.value).startswith(f"{path}: ")
+        assert "\n" not in str(caught.value)
+    path.write_bytes(whole)
+    assert load(tmp_path).progress.round_number == 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.2, 0.99])
+def test_a_checkpoint_that_was_cut_short_is_refused(
+    tmp_path: Path, share: float
+) -> None:
     path = tmp_path / CHECKPOINT
     save_checkpoint(tmp_path, Checkpoint(make_progress()))
-    damage(path, how)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with damaged(path):
+        load_checkpoint(tmp_path, device="cpu")
+    path.write_bytes(whole + b"\0")
+    with damaged(path):
+        load_checkpoint(tmp_path, device="cpu")
+
+
+def save_again(path: Path, *, metadata: dict[str, str], **tensors: Any) -> None:
+    """Write a checkpoint as somebody would who does not know of digests."""
+    with safe_open(path, framework="pt") as file:
+        before = file.metadata()
+    save_file(load_file(path) | tensors, path, before | metadata)
+
+
+@pytest.mark.parametrize("number", [-3, 2, 5])
+def test_a_checkpoint_of_another_round_than_was_written_is_refused(
+    tmp_path: Path, number: int
+) -> None:
+    path = tmp_path / CHECKPOINT
+    save_checkpoint(tmp_path, Checkpoint(make_progress()))
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()["fediac"])
+    save_again(path, metadata={"fediac": json.dumps(facts | {"round": number})})
+    with damaged(path):
+        load_checkpoint(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("name", ["parameters", "statistics", "residual.2", "hot"])
+def test_a_checkpoint_with_other_tensors_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / CHECKPOINT
+    save_checkpoint(tmp_path, Checkpoint(make_progress(), hot=torch.arange(3)))
+    changed = load_file(path)[name].clone()
+    changed[1] = 0
+    save_again(path, metadata={}, **{name: changed})
+    with damaged(path):
+        load_checkpoint(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("metadata", [None, {"fediac": "{}"}])
+def test_a_checkpoint_without_a_digest_is_refused(
+    tmp_path: Path, metadata: dict[str, str] | None
+) -> None:
+    path = tmp_path / CHECKPOINT
+    save_file({"parameters": torch.zeros(2)}, path, metadata)
+    with refuses(
+        f"{path}: has no digest of its content, older versions wrote none; put a copy "
+        f"of it back, or delete {tmp_path} to begin anew",
+        RunError,
+    ):
+        load_checkpoint(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("facts", ["[]", '{"round": 1, "bits": [], "extras": []}'])
+def test_what_has_a_digest_and_is_no_checkpoint_is_named(
+    tmp_path: Path, facts: str
+) -> None:
+    path = tmp_path / CHECKPOINT
+    save_file({"parameters": torch.zeros(2)}, path, {"fediac": facts, **ROOM})
+    write_digest(path)
     with pytest.raises(RunError, match="not a checkpoint of a run"):
         load_checkpoint(tmp_path, device="cpu")
+
+
+def test_a_file_without_room_gets_no_digest(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(2)}, path)
+    before = path.read_bytes()
+    with refuses(f"path must have metadata with room for a digest: {path}"):
+        write_digest(path)
+    assert path.read_bytes() == before
 
 
 def test_a_model_is_saved_with_its_own_keys_and_shapes(tmp_path: Path) -> None:

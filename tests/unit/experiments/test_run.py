@@ -311,6 +311,25 @@ def test_a_run_that_ended_without_a_checkpoint_is_not_begun_again(
     assert read_lines(folder) == before
 
 
+def test_a_run_does_not_go_on_from_a_checkpoint_with_one_bit_changed(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    run(folder, stop={"rounds": 2})
+    path = folder / CHECKPOINT
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # the sign or the last bits of one weight
+    path.write_bytes(content)
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    with refuses(
+        f"{path}: is damaged, its content does not have the digest that is in it; put "
+        f"a copy of it back, or delete {folder} to begin anew",
+        RunError,
+    ):
+        run(folder, resumes=True, stop={"rounds": 4})
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+
+
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "run", stop={"rounds": 1})
     run(tmp_path / "other", model={"name": "tests.tiny:normed_model"})

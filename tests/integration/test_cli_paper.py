@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from fediac.experiments.paper import running
 from fediac.experiments.paper.entrants import MAIN
+from fediac.experiments.paper.steps import Manner
 from fediac.experiments.progress import ProgressBars
 from tests.integration.command import Command, Result
 
@@ -315,3 +317,18 @@ def test_help_teaches_with_examples(fediac: Command) -> None:
     assert result.code == 0
     assert "fediac paper table1 --quick" in result.out
     assert "fig-theory" in result.out
+
+
+@pytest.mark.parametrize("words", [[], ["--allow-other-kernels"]])
+def test_runs_go_on_with_other_kernels_only_if_told_to(
+    fediac: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    told = []
+
+    def run_plan(_: object, manner: Manner, *__: object) -> list[str]:
+        told.append(manner.allows_other_kernels)
+        return ["nothing was run"]
+
+    monkeypatch.setattr(running, "run_plan", run_plan)
+    fediac("paper", "table1", "--quick", "--out", tmp_path / "results", *words)
+    assert told == [bool(words)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fediac.experiments import commands
+from fediac.experiments import commands, versions
 from fediac.experiments.progress import ProgressBars
 from tests.integration.command import Command, Result
 from tests.tiny import read_lines, write_data
@@ -206,6 +206,32 @@ def test_a_job_that_is_preempted_loses_no_round(
     again = fediac(*words, "--resume")
     assert (again.code, again.err) == (0, "")  # no round is run again
     assert len(read_lines(folder)) == 4
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_going_on_with_other_kernels_is_refused_or_shown_on_the_page(
+    fediac: Command,
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    names = ["--algorithms=fedavg"] if command == "compare" else []
+    words: list[Any] = [command, config, *names, "--out", tmp_path / "out"]
+    folder = tmp_path / "out" / ("fedavg" if command == "compare" else "")
+    assert fediac(*words, "--set=stop.rounds=1").code == 0
+    monkeypatch.setattr(versions, "name_machine", lambda _: "Another CPU")
+    words += ["--set=stop.rounds=2", "--resume"]
+    refused = fediac(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"error: {folder / 'config.toml'}: machine was ")
+    assert refused.err.endswith("add --allow-other-kernels to go on all the same\n")
+    assert refused.err.count("\n") == 1
+    assert len(read_lines(folder)) == 1
+    assert fediac(*words, "--allow-other-kernels").code == 0
+    assert len(read_lines(folder)) == 2
+    page = fediac("report", folder, "-o", "-").out
+    assert "it went on with other kernels or on another processor after 1 round" in page
 
 
 OWN = """

@@ -83,6 +83,14 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
             "go on for longer.",
         ),
     ] = False,
+    allow_other_kernels: Annotated[
+        bool,
+        typer.Option(
+            "--allow-other-kernels",
+            help="Go on with a run that was interrupted though kernels, processor or "
+            "PyTorch are others; the last bits change, and the report says so.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say what would be run, and how many rounds."),
@@ -134,6 +142,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
             data=data,
             device=device,
             keeps_models=keep_models,
+            allows_other_kernels=allow_other_kernels,
             may_download=download,
             may_run=not no_run,
             is_dry=dry_run,

@@ -34,6 +34,14 @@ _Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with an interrupted run, to the same bits."),
 ]
+_OtherKernels = Annotated[
+    bool,
+    typer.Option(
+        "--allow-other-kernels",
+        help="Go on with --resume though kernels, processor or PyTorch are others; the "
+        "last bits change, and the report says so.",
+    ),
+]
 _Tensorboard = Annotated[
     bool,
     typer.Option(
@@ -65,6 +73,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     data: _Data = None,
     resume: _Resume = False,
+    allow_other_kernels: _OtherKernels = False,
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
@@ -106,6 +115,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
         overrides=_all_overrides(overrides, data=data, tensorboard=tensorboard),
         resumes=resume,
         as_json=as_json,
+        allows_other_kernels=allow_other_kernels,
     )
 
 
@@ -130,6 +140,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     data: _Data = None,
     resume: _Resume = False,
+    allow_other_kernels: _OtherKernels = False,
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
@@ -154,6 +165,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
         overrides=_all_overrides(overrides, data=data, tensorboard=tensorboard),
         resumes=resume,
         as_json=as_json,
+        allows_other_kernels=allow_other_kernels,
     )
 
 

@@ -43,6 +43,7 @@ def run_command(
     overrides: Sequence[str],
     resumes: bool,
     as_json: bool,
+    allows_other_kernels: bool = False,
 ) -> None:
     """Run one configuration and show what came out."""
     settings = read_settings(config, overrides)
@@ -57,7 +58,13 @@ def run_command(
 
     try:
         with ProgressBars(is_quiet=as_json) as bars, named(setting_names(settings)):
-            summary = run_experiment(settings, folder, resumes=resumes, watcher=bars)
+            summary = run_experiment(
+                settings,
+                folder,
+                resumes=resumes,
+                watcher=bars,
+                allows_other_kernels=allows_other_kernels,
+            )
     except KeyboardInterrupt:
         _require_begun([folder])
         _say_how_to_go_on(["run", str(config)], folder, overrides)
@@ -71,7 +78,7 @@ def run_command(
         console.print(line, soft_wrap=True)
 
 
-def compare_command(
+def compare_command(  # noqa: PLR0913 - one parameter for each option
     config: Path,
     algorithms: str | None,
     *,
@@ -79,6 +86,7 @@ def compare_command(
     overrides: Sequence[str],
     resumes: bool,
     as_json: bool,
+    allows_other_kernels: bool = False,
 ) -> None:
     """Run several algorithms on one configuration and show them side by side.
 
@@ -89,6 +97,7 @@ def compare_command(
         overrides: Settings that differ from the file's.
         resumes: Go on where runs were interrupted.
         as_json: Print one JSON document instead of a table.
+        allows_other_kernels: Go on where the last bits will be others.
     """
     settings = read_settings(config, overrides)
     names = list_named(algorithms)
@@ -100,7 +109,12 @@ def compare_command(
     try:
         with ProgressBars(is_quiet=as_json) as bars:
             compared = compare_algorithms(
-                settings, names, folder, resumes=resumes, watcher=bars
+                settings,
+                names,
+                folder,
+                resumes=resumes,
+                watcher=bars,
+                allows_other_kernels=allows_other_kernels,
             )
     except KeyboardInterrupt:
         _require_begun(folder / name for name in by_short_name(names))

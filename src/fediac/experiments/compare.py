@@ -60,6 +60,7 @@ def compare_algorithms(
     *,
     resumes: bool,
     watcher: Watcher | None = None,
+    allows_other_kernels: bool = False,
 ) -> Comparison:
     """Run every algorithm into its own folder; return and write their summaries.
 
@@ -72,6 +73,7 @@ def compare_algorithms(
         folder: Gets one folder an algorithm, and ``summary.json``.
         resumes: Go on where runs were interrupted; runs that are complete stay.
         watcher: Is told about every round of every run.
+        allows_other_kernels: Go on where the last bits will be others.
 
     Raises:
         ConfigError: A name is unknown or that of two, a folder holds another run, a
@@ -91,7 +93,12 @@ def compare_algorithms(
     }
     for name, each in runs.items():
         require_algorithm(each.algorithm)
-        check_folder(each, folder / name, resumes=resumes)
+        check_folder(
+            each,
+            folder / name,
+            resumes=resumes,
+            allows_other_kernels=allows_other_kernels,
+        )
     before = _read_summaries(folder)
     _check_comparable(settings, [folder / name for name in before if name not in runs])
     _check_algorithms(runs)
@@ -102,7 +109,11 @@ def compare_algorithms(
         try:
             with named(setting_names(each)):
                 summaries[name] = run_experiment(
-                    each, folder / name, resumes=resumes, watcher=watcher
+                    each,
+                    folder / name,
+                    resumes=resumes,
+                    watcher=watcher,
+                    allows_other_kernels=allows_other_kernels,
                 )
         except (UpdateError, AlgorithmError, LocalProtocolError) as error:
             errors[name] = error

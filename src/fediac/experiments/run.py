@@ -3,6 +3,7 @@
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -107,6 +108,7 @@ def run_experiment(
     resumes: bool,
     watcher: Watcher | None = None,
     keeps_model: bool = True,
+    allows_other_kernels: bool = False,
 ) -> Record:
     """Run until a stop is reached, write everything to ``folder``, return the summary.
 
@@ -117,6 +119,8 @@ def run_experiment(
         watcher: Is told about every round.
         keeps_model: Leave the model and a checkpoint in the folder. Without them, what
             is measured stays, but a complete run cannot go on for longer.
+        allows_other_kernels: Go on where the last bits will be others, with other
+            kernels or on another processor; ``config.toml`` then says so.
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
@@ -125,13 +129,20 @@ def run_experiment(
     """
     watcher = Unwatched() if watcher is None else watcher
     began = time.perf_counter()
-    check_folder(settings, folder, resumes=resumes)
+    check = partial(
+        check_folder,
+        settings,
+        folder,
+        resumes=resumes,
+        allows_other_kernels=allows_other_kernels,
+    )
+    check()
     experiment = build_experiment(settings)
     try:
         networks = _networks(experiment)
         run = _Run(experiment, networks, folder, watcher, began, keeps_model)
         with lock_folder(folder):
-            check_folder(settings, folder, resumes=resumes)  # nobody was faster
+            check()  # nobody was faster
             return _complete(run)
     finally:
         experiment.engine.close()
@@ -150,7 +161,9 @@ def _go_on(run: _Run) -> Record:
     """Run from the last checkpoint to a stop, save the model, return the summary."""
     settings, federation = run.experiment.settings, run.experiment.federation
     progress, records = _load(run)
-    write_config(settings, run.folder)  # who cannot go on has written nothing
+    write_config(
+        settings, run.folder, len(records)
+    )  # who cannot go on has written nothing
     # A run over several sessions has taken as long as all of them.
     before = records[-1] if records else None
     run = replace(run, began=run.began - (before["real_s"] if before else 0.0))

@@ -4,21 +4,40 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fediac.errors import ConfigError
+from fediac.errors import ConfigError, say_count
 from fediac.experiments.building import choose_device
 from fediac.experiments.files import write_whole
-from fediac.experiments.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY
+from fediac.experiments.records import (
+    CHECKPOINT,
+    CONFIG,
+    ROUNDS,
+    SUMMARY,
+    parse_records,
+    stop_reason,
+)
 from fediac.experiments.settings import RunSettings, by_key, read_settings
 from fediac.experiments.short_names import is_own
-from fediac.experiments.versions import describe_versions
-from fediac.experiments.writers import as_versions, read_writers
+from fediac.experiments.versions import describe_training, describe_versions
+from fediac.experiments.writers import WENT_ON, as_versions, read_writers
 from fediac.imports import hash_source
 
 MODEL = "model.safetensors"
 
 
-def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
+def check_folder(
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resumes: bool,
+    allows_other_kernels: bool = False,
+) -> None:
     """Refuse a folder that holds a run, unless that is to go on with these settings.
+
+    Args:
+        settings: Of the run.
+        folder: Its folder, which may not be there yet.
+        resumes: Whether a run there may go on.
+        allows_other_kernels: Whether it may do so where its last bits will be others.
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
@@ -43,6 +62,8 @@ def check_folder(settings: RunSettings, folder: Path, *, resumes: bool) -> None:
                 f"{folder}: holds a run that has ended and no checkpoint to go on "
                 "from; give another --out"
             )
+        if not allows_other_kernels:
+            _check_kernels(config, settings)
 
 
 def _holds_run(folder: Path) -> bool:
@@ -56,15 +77,28 @@ def _holds_run(folder: Path) -> bool:
     return rounds.exists() or (folder / CONFIG).exists()
 
 
-def write_config(settings: RunSettings, folder: Path) -> None:
-    """Put the settings into the folder, all or nothing."""
+def write_config(settings: RunSettings, folder: Path, n_rounds: int) -> None:
+    """Put the settings into the folder, all or nothing.
+
+    Args:
+        settings: Of the run.
+        folder: Its folder.
+        n_rounds: Rounds it has done already, perhaps with other kernels.
+    """
     import tomli_w  # needed to write settings, not to read or compare them
 
     document = _resolved(settings)
     own = describe_versions(document["train"]["device"]) | _hash_own_code(settings)
     config = folder / CONFIG
     is_old = config.exists() and _holds_run(folder)
-    document["versions"] = as_versions(own, read_writers(config) if is_old else ())
+    before = read_writers(config) if is_old else ()
+    if before and _is_over(settings, folder):
+        own = dict(before[-1])  # nobody adds anything to it
+    elif before and n_rounds:
+        changed = _changed_kernels(config, settings)
+        note = f"after {say_count(n_rounds, 'round')}: {changed}"
+        own |= {WENT_ON: note} if changed else {}
+    document["versions"] = as_versions(own, before)
     write_whole(config, tomli_w.dumps(document))
 
 
@@ -122,6 +156,43 @@ def _check_own_code(config: Path, settings: RunSettings) -> None:
             "changed since; going on needs the same one; give another --out, or take "
             f"{' and '.join(changed)} out of {config.name} to go on all the same"
         )
+
+
+def _check_kernels(config: Path, settings: RunSettings) -> None:
+    """Refuse to go on where training would give other last bits."""
+    folder = config.parent
+    if not (folder / CHECKPOINT).exists() or _is_over(settings, folder):
+        return  # nothing that others have trained goes on
+    changed = _changed_kernels(config, settings)
+    if changed:
+        raise ConfigError(
+            f"{config}: {changed}; going on would give other last bits; add "
+            "--allow-other-kernels to go on all the same"
+        )
+
+
+def _changed_kernels(config: Path, settings: RunSettings) -> str:
+    """Return in what those who trained last differ from here; empty if in nothing.
+
+    What older versions did not write down is taken for the same.
+    """
+    writers = read_writers(config)
+    before = writers[-1] if writers else {}
+    now = describe_training(choose_device(settings.train.device))
+    return ", ".join(
+        f"{key} was {before[key]!r}, got {value!r}"
+        for key, value in now.items()
+        if before.get(key, value) != value
+    )
+
+
+def _is_over(settings: RunSettings, folder: Path) -> bool:
+    """Return whether a run has ended where these settings would end it."""
+    if not (folder / SUMMARY).exists():
+        return False
+    path = folder / ROUNDS
+    records = parse_records(path.read_bytes().splitlines(), path)
+    return bool(records) and bool(stop_reason(settings.stop, records[-1]))
 
 
 _HASH = "_sha256"

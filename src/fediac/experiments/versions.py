@@ -20,8 +20,7 @@ _SOURCE = Path(__file__).resolve().parents[3]
 def describe_versions(device: str) -> dict[str, str]:
     """Return what a run's ``config.toml`` says in ``[versions]``.
 
-    Kernels are there because times depend on them, and on a CPU the last bits of
-    training.
+    Kernels are there on a GPU, too, because times depend on them.
 
     Args:
         device: ``cpu`` or ``cuda``: whose name the machine goes by.
@@ -29,13 +28,26 @@ def describe_versions(device: str) -> dict[str, str]:
     versions = {
         "fediac": own_version(),
         "numpy": np.__version__,
-        "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "machine": name_machine(device),
         "kernels": name_kernels(device),
+        **describe_training(device),
     }
     commit = find_commit(_SOURCE)
     return versions if commit is None else versions | {"commit": commit}
+
+
+def describe_training(device: str) -> dict[str, str]:
+    """Return the part of `describe_versions` on which the last bits of a run depend.
+
+    PyTorch and the libraries below it choose their code by the processor. This
+    package's kernels have convolutions, which round in another order than PyTorch's, on
+    a CPU alone: the others give the bits of what they replace.
+    """
+    trained_by = {"machine": name_machine(device), "torch": str(torch.__version__)}
+    if device == "cuda":
+        return trained_by
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {"kernels": name_kernels(device), "torch_cpu": capability, **trained_by}
 
 
 def find_commit(source: Path) -> str | None:

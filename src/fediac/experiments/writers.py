@@ -13,6 +13,9 @@ Writer: TypeAlias = Mapping[str, str]
 EARLIER = "earlier"
 """Versions inside versions: who wrote the first rounds of a run."""
 
+WENT_ON = "went_on"
+"""Where somebody went on with other kernels or on another processor, in words."""
+
 
 def read_writers(config: Path) -> tuple[Writer, ...]:
     """Return all who wrote a run, in their order.

@@ -77,6 +77,7 @@ def test_the_settings_are_kept_resolved_with_seed_and_versions(tmp_path: Path) -
     assert document["train"]["device"] in ("cpu", "cuda")
     assert document["train"]["lr"] == 0.1
     names = {"fediac", "numpy", "torch", "python", "machine", "kernels"}
+    names |= {"torch_cpu"} if document["train"]["device"] == "cpu" else set()
     names |= {"model_sha256"}  # it is one of these tests
     assert names <= set(document["versions"]) <= names | {"commit"}
     # A run's own settings run it again.

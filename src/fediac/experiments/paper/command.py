@@ -37,6 +37,7 @@ class Request:
         out: The folder of results.
         data: The data folder; None: where it always is.
         device: Where to train; None: as the scenario says.
+        allows_other_kernels: Go on with runs where the last bits will be others.
         may_download: Fetch data that are missing.
         may_run: Not only from what is stored.
         is_dry: Say what would be run, and do nothing.
@@ -49,6 +50,7 @@ class Request:
     data: Path | None = None
     device: Device | None = None
     keeps_models: bool = False
+    allows_other_kernels: bool = False
     may_download: bool = False
     may_run: bool = True
     is_dry: bool = False
@@ -198,7 +200,13 @@ def _run_missing(request: Request) -> Problems:
 
     choose_device(request.device or "auto")
     request.out.mkdir(parents=True, exist_ok=True)  # nothing refuses any more
-    manner = Manner(request.out, request.device, request.keeps_models, request.say)
+    manner = Manner(
+        results=request.out,
+        device=request.device,
+        keeps_models=request.keeps_models,
+        say=request.say,
+        allows_other_kernels=request.allows_other_kernels,
+    )
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:
             problems.failed.extend(run_plan(plan, manner, bars))

@@ -111,16 +111,21 @@ def _execute(
     folder = folder_of(task.run, manner.results)
     settings = manner.on_device(task.settings)
     if task.step is not Step.AGAIN:
-        return _run_in(folder, settings, watcher, keeps=keeps)
+        return _run_in(folder, settings, manner, watcher, keeps=keeps)
     with lock_folder(folder):
         beside = _beside(folder, "again")
-        summary = _run_in(beside, settings, watcher, keeps=keeps)
+        summary = _run_in(beside, settings, manner, watcher, keeps=keeps)
         _replace(folder, beside)
     return summary
 
 
 def _run_in(
-    place: Path, settings: RunSettings, watcher: Watcher | None, *, keeps: bool
+    place: Path,
+    settings: RunSettings,
+    manner: Manner,
+    watcher: Watcher | None,
+    *,
+    keeps: bool,
 ) -> Record:
     resumes = (place / CHECKPOINT).exists()
     if not resumes:
@@ -128,7 +133,12 @@ def _run_in(
             _clear(place)
     with named(setting_names(settings)):
         return run_experiment(
-            settings, place, resumes=resumes, watcher=watcher, keeps_model=keeps
+            settings,
+            place,
+            resumes=resumes,
+            watcher=watcher,
+            keeps_model=keeps,
+            allows_other_kernels=manner.allows_other_kernels,
         )
 
 

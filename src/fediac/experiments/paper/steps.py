@@ -27,12 +27,14 @@ class Manner:
         device: Where to train; None: as the scenario says.
         keeps_models: Leave models and checkpoints of complete runs where they are.
         say: Is told what happens, a line each.
+        allows_other_kernels: Go on with runs where the last bits will be others.
     """
 
     results: Path
     device: Device | None
     keeps_models: bool
     say: Callable[[str], None]
+    allows_other_kernels: bool = False
 
     def on_device(self, settings: RunSettings) -> RunSettings:
         """Return settings with the device that was asked for."""

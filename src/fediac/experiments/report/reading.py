@@ -21,6 +21,7 @@ from fediac.experiments.report.rounds import (
     parse_round,
 )
 from fediac.experiments.short_names import short_name
+from fediac.experiments.writers import WENT_ON, read_writers
 
 MAX_LEVEL = 2
 """Folders down to a run: ``fediac paper`` writes SCENARIO/ENTRANT/seedN."""
@@ -145,7 +146,19 @@ def read_run(folder: Path) -> Run | None:
             f"summary.json tells of another number of rounds ({summary['rounds']}) "
             f"than rounds.jsonl holds ({len(rounds)}); shown is rounds.jsonl."
         )
+    notes += _note_other_kernels(folder)
     return Run(folder, algorithm, rounds, settings, summary, tuple(notes))
+
+
+def _note_other_kernels(folder: Path) -> list[str]:
+    """Return a line for each time that a run went on with other kernels."""
+    found = [each.get(WENT_ON) for each in read_writers(folder / "config.toml")]
+    return [
+        f"it went on with other kernels or on another processor {each}; the last bits "
+        "of what follows may be others."
+        for each in dict.fromkeys(found)
+        if each
+    ]
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fediac.errors import RunError
+from fediac.experiments import versions
 from fediac.experiments.paper.entrants import FEDAVG, Entrant
 from fediac.experiments.paper.plan import Until
 from fediac.experiments.paper.running import measure_theory, run_plan
@@ -13,8 +14,9 @@ from fediac.experiments.paper.steps import Manner, Step, find_task, folder_of
 from fediac.experiments.paper.stored import read_stored
 from fediac.experiments.paper.theory_product import measurement_file
 from fediac.experiments.paper.theory_stored import load_measurement
-from fediac.experiments.records import CHECKPOINT
+from fediac.experiments.records import CHECKPOINT, CONFIG
 from fediac.experiments.run_folder import MODEL
+from fediac.experiments.writers import WENT_ON, read_writers
 from tests.support import refuses
 from tests.tiny import read_lines
 from tests.unit.experiments.paper.planned_runs import FOUR, TWO, files, run_to
@@ -66,6 +68,26 @@ def test_a_shorter_run_goes_on_from_its_checkpoint(
     run_to(tmp_path / "whole", run)
     lines = read_lines(folder_of(run, results))
     assert lines == read_lines(folder_of(run, tmp_path / "whole"))
+
+
+def test_a_shorter_run_goes_on_elsewhere_only_if_told_to(
+    scenario: Scenario, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    run_to(results, plan_run(scenario, TWO), keeps_models=True)
+    (writer,) = read_writers(folder / CONFIG)
+    monkeypatch.setattr(versions, "name_machine", lambda _: "Another CPU")
+    differs = f"machine was {writer['machine']!r}, got 'Another CPU'"
+    manner, _ = make_manner(results)
+    assert run_plan([run], manner) == [
+        f"{run.label}: {folder / CONFIG}: {differs}; going on would give other last "
+        "bits; add --allow-other-kernels to go on all the same"
+    ]
+    assert len(read_lines(folder)) == 2
+    assert run_plan([run], replace(manner, allows_other_kernels=True)) == []
+    assert len(read_lines(folder)) == 4
+    assert read_writers(folder / CONFIG)[-1][WENT_ON] == f"after 2 rounds: {differs}"
 
 
 def test_a_shorter_run_without_a_checkpoint_runs_again(

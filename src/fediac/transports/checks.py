@@ -172,6 +172,10 @@ def _check_update(client: int, update: Array, like: Array) -> None:
             f"client {client}: update is {_describe(update)} but the first is "
             f"{_describe(like)}"
         )
+    if getattr(update, "is_meta", False):
+        raise UpdateError(
+            f"client {client}: update must have values, got a tensor on meta"
+        )
 
 
 def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> None:

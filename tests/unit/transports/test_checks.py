@@ -172,6 +172,13 @@ def test_tensors_must_be_on_one_device() -> None:
         run(updates)
 
 
+def test_updates_without_values_are_refused() -> None:
+    updates = [torch.ones(DIM, device="meta") for _ in range(N_CLIENTS)]
+    text = "client 0: update must have values, got a tensor on meta"
+    with refuses(text, UpdateError):
+        run(updates)
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

@@ -9,7 +9,9 @@ The switch keeps nothing but its registers, whose size is fixed when it is made,
 counters. It computes with integers only.
 """
 
+import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +67,8 @@ class Answers:
 class Switch:
     """A programmable switch: registers, a job table, counters, and `process`.
 
+    Threads may share it: one batch is processed at a time, as hardware would.
+
     Args:
         register_bytes: All the memory its data plane ever has.
         payload_bytes: Room for items in a packet.
@@ -92,6 +96,14 @@ class Switch:
         self._jobs: dict[int, Job] = {}
         self._table = np.zeros(0, dtype=JOB_RECORD)
         self._n_opened = 0
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Let switches be copied and pickled, which a lock cannot be."""
+        return {name: kept for name, kept in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
 
     @property
     def counters(self) -> Counters:
@@ -106,7 +118,8 @@ class Switch:
 
     def forget_peak(self) -> None:
         """Let the peak of register use start again from what is in use now."""
-        self._counts[Count.PEAK_BYTES] = self._counts[Count.USED_BYTES]
+        with self._lock:
+            self._counts[Count.PEAK_BYTES] = self._counts[Count.USED_BYTES]
 
     def open(
         self,
@@ -130,6 +143,23 @@ class Switch:
         present = everyone if present is None else as_whole("present", present)
         quorum = present.bit_count() if quorum is None else as_whole("quorum", quorum)
         _check_members(n_clients, present, quorum)
+        with self._lock:
+            base, layout = self._find_room(n_clients, register_bytes)
+            self._n_opened += 1
+            job = Job(self._n_opened, base, layout, present, quorum)
+            self._jobs[job.number] = job
+            self._list_jobs()
+            self._registers[base : base + layout.register_bytes] = 0
+            self._counts[Count.USED_BYTES] += layout.halves_at
+            self._counts[Count.PEAK_BYTES] = max(
+                self._counts[Count.PEAK_BYTES], self._counts[Count.USED_BYTES]
+            )
+        return job
+
+    def _find_room(
+        self, n_clients: int, register_bytes: int | None
+    ) -> tuple[int, Layout]:
+        """Return where a new job begins, and its layout."""
         base, free = max(self._gaps(), key=lambda gap: gap[1])
         taken = free
         if register_bytes is not None:
@@ -139,26 +169,25 @@ class Switch:
                 f"register_bytes must be at most {free} "
                 f"(free in one piece), got {taken}"
             )
-        layout = Layout(n_clients, self.payload_bytes, taken)
-        self._n_opened += 1
-        job = Job(self._n_opened, base, layout, present, quorum)
-        self._jobs[job.number] = job
-        self._list_jobs()
-        self._registers[base : base + taken] = 0
-        self._counts[Count.USED_BYTES] += layout.halves_at
-        self._counts[Count.PEAK_BYTES] = max(
-            self._counts[Count.PEAK_BYTES], self._counts[Count.USED_BYTES]
-        )
-        return job
+        try:
+            return base, Layout(n_clients, self.payload_bytes, taken)
+        except ValueError as error:
+            if register_bytes is not None or not self._jobs:
+                raise
+            raise ValueError(
+                f"{error}; open jobs hold the rest: close them, or give each round "
+                "that runs at the same time a Switch of its own"
+            ) from None
 
     def close(self, job: Job) -> None:
         """Give the registers of ``job`` back."""
-        if self._jobs.pop(job.number, None) is None:
-            raise LocalProtocolError(f"job {job.number} is not open")
-        self._list_jobs()
-        region = self._region(job, [])
-        used = sum(region.half(number).used for number in (0, 1))
-        self._counts[Count.USED_BYTES] -= used + job.layout.halves_at
+        with self._lock:
+            if self._jobs.pop(job.number, None) is None:
+                raise LocalProtocolError(f"job {job.number} is not open")
+            self._list_jobs()
+            region = self._region(job, [])
+            used = sum(region.half(number).used for number in (0, 1))
+            self._counts[Count.USED_BYTES] -= used + job.layout.halves_at
 
     def _list_jobs(self) -> None:
         records = [job.record() for job in self._jobs.values()]
@@ -189,11 +218,19 @@ class Switch:
             packets: One row of bytes a packet.
             lengths: How many bytes of each row are the packet.
         """
+        _check_dtype("packets", packets, np.uint8)
+        _check_dtype("lengths", lengths, np.int32)
         if packets.ndim != 2 or lengths.shape != packets.shape[:1]:
             raise ValueError(
                 "packets must be rows of bytes with a length each, got shapes "
                 f"{packets.shape} and {lengths.shape}"
             )
+        with self._lock:
+            return self._process_batch(packets, lengths)
+
+    def _process_batch(
+        self, packets: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int32]
+    ) -> Answers:
         kernels = native.host_kernels_for(self._registers)
         if kernels is not None:
             return Answers(
@@ -225,6 +262,17 @@ class Switch:
             _CONTROLS[packet.kind](self._region(job, answers), packet)
         except DropPacket as drop:
             self._counts[len(Count) + drop.reason] += 1
+
+
+def _check_dtype(name: str, given: object, dtype: npt.DTypeLike) -> None:
+    """Refuse what the two data planes would read differently, or not at all."""
+    wanted = np.dtype(dtype)
+    if not isinstance(given, np.ndarray):
+        raise TypeError(
+            f"{name} must be a NumPy array of {wanted}, got {type(given).__name__}"
+        )
+    if given.dtype != wanted:
+        raise TypeError(f"{name} must be {wanted}, got {given.dtype}")
 
 
 def _check_members(n_clients: int, present: int, quorum: int) -> None:

@@ -1,9 +1,15 @@
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fediac import native
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import EVERYONE, HEADER_BYTES, Flag
@@ -40,6 +46,56 @@ def test_packets_are_rows_with_a_length_each(
         f"{packets} and {lengths}"
     ):
         switch.process(np.zeros(packets, np.uint8), np.zeros(lengths, np.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.int8, bool])
+def test_packets_are_bytes_and_nothing_like_them(switch: Switch, dtype: Any) -> None:
+    rows, lengths = np.zeros((1, 48), dtype), np.full(1, 48, np.int32)
+    name = np.dtype(dtype).name
+    with refuses(f"packets must be uint8, got {name}", TypeError):
+        switch.process(rows, lengths)
+    assert switch.counters.packets_in == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint32, ">i4"])
+def test_lengths_are_of_one_width(switch: Switch, dtype: Any) -> None:
+    lengths: Any = np.full(1, 48, dtype)
+    name = np.dtype(dtype)
+    with refuses(f"lengths must be int32, got {name}", TypeError):
+        switch.process(np.zeros((1, 48), np.uint8), lengths)
+
+
+def test_packets_in_a_list_are_no_rows(switch: Switch) -> None:
+    rows: Any = [b"packet"]
+    with refuses("packets must be a NumPy array of uint8, got list", TypeError):
+        switch.process(rows, np.zeros(1, np.int32))
+
+
+def test_a_switch_can_be_copied(switch: Switch, job: Job) -> None:
+    assert send(switch, lanes(job, 0, [1]), lanes(job, 1, [2])) == []
+    for copied in (deepcopy(switch), pickle.loads(pickle.dumps(switch))):
+        ((_, answer),) = send(copied, lanes(job, 2, [3]))
+        assert answer.body == b"\6"
+
+
+def test_batches_of_two_threads_never_meet(
+    monkeypatch: pytest.MonkeyPatch, switch: Switch
+) -> None:
+    both, met = threading.Barrier(2), []
+
+    class Kernels:
+        def process_packets(self, *_: Any, **__: Any) -> Any:
+            with suppress(threading.BrokenBarrierError):
+                both.wait(timeout=0.2)
+                met.append("inside")
+            return np.zeros((0, 48), np.uint8), np.zeros(0, np.int32), np.zeros(0)
+
+    monkeypatch.setattr(native, "host_kernels_for", lambda *_: Kernels())
+    rows, lengths = np.zeros((1, 48), np.uint8), np.zeros(1, np.int32)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(switch.process, rows, lengths) for _ in range(2)]:
+            done.result()
+    assert met == []
 
 
 def test_a_capacity_is_for_a_whole_number_of_clients(switch: Switch) -> None:

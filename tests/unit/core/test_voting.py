@@ -32,7 +32,7 @@ def vote(values: Any, n_votes: int, law: Law = "bernoulli") -> NDArray[np.bool_]
 
 
 class TestBernoulli:
-    @pytest.mark.parametrize("n_votes", [1, 2, 9])
+    @pytest.mark.parametrize("n_votes", [1, 2, 9, 60])
     def test_entry_is_voted_for_when_its_uniform_is_below_q(
         self, make: Make, dtype: type[Any], n_votes: int
     ) -> None:

@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test lint format bench clean
+.PHONY: help venv demo test lint format bench mutants clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ bench: $(STAMP)  ## kernels against a memcpy, the simulator against SimPy, train
 	$(BIN)/fediac bench
 	$(BIN)/python -m benchmarks.bench_sim
 	$(BIN)/python -m benchmarks.bench_training
+
+mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notice each
+	$(BIN)/python -m tests.mutants
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

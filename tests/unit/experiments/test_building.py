@@ -278,7 +278,7 @@ class HotRound:
 @pytest.fixture
 def hot_rounds(monkeypatch: pytest.MonkeyPatch) -> list[HotRound]:
     """Those there were; a switch then has a register for few entries."""
-    found = []
+    found: list[HotRound] = []
 
     def spy(engine: CpuEngine, clients: list[int], **settings: Any) -> Any:
         model = engine.model

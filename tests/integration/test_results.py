@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -263,10 +264,11 @@ def test_what_real_rounds_take_of_the_expected_payload_is_what_is_said() -> None
         assert (round(min(shares)), round(max(shares))) == MEASURED[name]
 
 
-def _payload(record: dict[str, Any]) -> float:
+def _payload(record: Mapping[str, Any]) -> float:
     """All bytes of a round but those of statistics, of which theory says nothing."""
     sides = record["traffic"]["payload"].values()
-    return sum(n for side in sides for name, n in side.items() if name != "statistics")
+    counted = (n for side in sides for name, n in side.items() if name != "statistics")
+    return float(sum(counted))
 
 
 def _expected(run: StoredRun, bits: int) -> float:

@@ -89,11 +89,11 @@ def _check_widths(asked: Exchange) -> None:
     """Refuse indices and levels of pairs that have no bits, or more than a word."""
     if not isinstance(asked, IndexedSum | ServerSum):
         return
-    widths: dict[str, object] = {"index_bits": asked.index_bits}
-    if asked.bits is not None:
-        widths["bits"] = asked.bits
-    for name, bits in widths.items():
-        if not isinstance(bits, Integral) or not 1 <= bits <= MAX_LANE_BITS:
+    is_float = isinstance(asked, ServerSum) and asked.bits is None
+    for name in ("index_bits",) if is_float else ("index_bits", "bits"):
+        bits: Any = getattr(asked, name)
+        is_whole = isinstance(bits, Integral)
+        if not is_whole or not 1 <= bits <= MAX_LANE_BITS:
             raise LocalProtocolError(
                 f"{type(asked).__name__}: {name} must be in 1..{MAX_LANE_BITS}, "
                 f"got {bits!r}"

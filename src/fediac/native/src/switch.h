@@ -161,17 +161,16 @@ INLINE Widths pair_widths(const Header *header) {
     return widths;
 }
 
-/* The n bits from bit `at` on, least significant first; n is at most 32. */
-INLINE uint32_t read_bits(const uint8_t *bytes, size_t at, unsigned n) {
-    uint64_t word = 0;
-    size_t last = (at + n - 1) / 8;
-    for (size_t i = last + 1; i-- > at / 8;)
-        word = word << 8 | bytes[i];
+/* The n bits from bit `at` of a body on, least significant first; n is at most 32. */
+INLINE uint32_t read_bits(const Packet *packet, size_t at, unsigned n) {
+    const uint8_t *first = packet->body + at / 8;
+    size_t n_left = packet->n_bytes - at / 8;
+    uint64_t word = n_left < 8 ? load_tail(first, n_left) : load_word(first);
     return (uint32_t)(word >> at % 8 & ((1ull << n) - 1));
 }
 
 INLINE uint32_t read_index(const Packet *packet, Widths widths, size_t pair) {
-    return read_bits(packet->body, pair * (widths.index + widths.level), widths.index);
+    return read_bits(packet, pair * (widths.index + widths.level), widths.index);
 }
 
 INLINE int is_set(const uint8_t *bitmap, size_t place) {

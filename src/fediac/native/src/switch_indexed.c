@@ -28,11 +28,10 @@ size_t max_indexed_answers(const Region *region, const Header *header) {
     return size / pairs_per_packet(region, pair_widths(header)) + 1;
 }
 
-/* Put the n lowest bits of a word at bit `at` of bytes that are zero there. */
+/* Put the n lowest bits of a word at bit `at` of bytes that are zero from there on. */
 static void write_bits(uint8_t *bytes, size_t at, uint32_t word, unsigned n) {
     uint64_t shifted = (word & ((1ull << n) - 1)) << at % 8;
-    for (uint8_t *byte = bytes + at / 8; shifted; shifted >>= 8)
-        *byte++ |= (uint8_t)shifted;
+    store_word(bytes + at / 8, load_word(bytes + at / 8) | shifted);
 }
 
 /* A level of so many bits as one of 32. */
@@ -59,10 +58,10 @@ static void answer_pairs(Region *region, const Slot *slot, uint8_t *at, uint16_t
                      .bits = slot->bits};
     uint8_t is_narrow = widths.index < WORD_BITS ? NARROW : 0;
     do {
-        uint8_t body[MAX_PAYLOAD_BYTES + 8];
+        uint8_t body[MAX_PAYLOAD_BYTES + 16]; /* writing a pair touches eight bytes */
         size_t n_pairs = min_size(n_left, per_packet);
         size_t n_bytes = (n_pairs * width + 7) / 8;
-        memset(body, 0, n_bytes);
+        memset(body, 0, n_bytes + 8);
         for (size_t pair = 0; pair < n_pairs; index++) {
             if (!is_set(touched, index))
                 continue;
@@ -86,7 +85,7 @@ static void add_pairs(Region *region, const Packet *packet, uint8_t *at) {
     for (size_t pair = 0; pair < packet->header.n_items; pair++) {
         uint32_t index = read_index(packet, widths, pair);
         size_t bit = pair * (widths.index + widths.level) + widths.index;
-        uint32_t level = read_bits(packet->body, bit, widths.level);
+        uint32_t level = read_bits(packet, bit, widths.level);
         level = extend_sign(level, widths.level);
         region->counts[AGGREGATIONS] += !is_set(touched, index);
         set_bit(touched, index);

@@ -58,12 +58,12 @@ class RandomK:
         grid = Grid.of(peak=agreed.peak, bits=self.bits, n_clients=self.n_clients)
         sent = send_chosen(kept, picked, grid, stream.purpose("rounding"), out=kept)
         totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, grid.bits, grid.limit)
+            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
         )
         facts = Facts(
             n_votes=n_picked,
             n_chosen=sent.n_levels,
-            bits=grid.bits,
+            bits=grid.bits_down,
             peak=agreed.peak,
             scale=grid.scale,
             energy=corrected.energy,

@@ -87,11 +87,12 @@ def lanes(
     values: Sequence[int],
     *,
     bits: int = 8,
+    bits_down: int | None = None,
     packet: int = 0,
     round_number: int = 0,
     exchange: int = 0,
 ) -> Packet:
-    """Return a packet of a sum."""
+    """Return a packet of a sum; its answers' lanes are ``bits_down`` bits wide."""
     return Packet(
         kind=Kind.SUM,
         job=job.number,
@@ -100,7 +101,8 @@ def lanes(
         client=client,
         packet=packet,
         n_items=len(values),
-        bits=bits,
+        bits_up=bits,
+        bits=bits if bits_down is None else bits_down,
         body=pack(values, bits),
     )
 

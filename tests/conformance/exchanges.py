@@ -73,11 +73,31 @@ class Asker:
         lanes = self.rng.integers(0, 2 * limit + 1, (n_clients, n_levels))
         lanes[:, 0] = 2 * limit
         asked: dict[int, Exchange] = {
-            client: Sum(pack_lanes(self.make(lanes[i]), bits), n_levels, bits, limit)
+            client: Sum(
+                pack_lanes(self.make(lanes[i]), bits), n_levels, bits, bits, limit
+            )
             for i, client in enumerate(self.clients)
         }
         total = to_numpy(pack_lanes(lanes.sum(axis=0), bits))
         return asked, {"lanes": total, "n_levels": n_levels, "limit": limit}
+
+    def wide_sum(self) -> Question:
+        """Lanes that are just wide enough for levels, and wider ones for sums."""
+        n_levels, n_clients = self.length(most=9000), len(self.clients)
+        least = n_clients.bit_length() + 1
+        bits = int(self.rng.integers(least, min(33, self.payload_bytes + 1)))
+        limit = ((1 << (bits - 1)) - 1) // n_clients
+        bits_up = int(self.rng.integers((2 * limit).bit_length(), bits + 1))
+        lanes = self.rng.integers(0, 2 * limit + 1, (n_clients, n_levels))
+        lanes[:, 0] = 2 * limit
+        asked: dict[int, Exchange] = {
+            client: Sum(
+                pack_lanes(self.make(lanes[i]), bits_up), n_levels, bits_up, bits, limit
+            )
+            for i, client in enumerate(self.clients)
+        }
+        total = to_numpy(pack_lanes(lanes.sum(axis=0), bits))
+        return asked, {"lanes": total, "n_levels": n_levels, "bits": bits}
 
     def block_sum(self) -> Question:
         length = min(5, self.payload_bytes // 4)
@@ -145,6 +165,7 @@ QUESTIONS: dict[str, Callable[[Asker], Question]] = {
     "tally": Asker.tally,
     "max": Asker.max,
     "sum": Asker.sum,
+    "wide sum": Asker.wide_sum,
     "block sum": Asker.block_sum,
     "indexed sum": Asker.indexed_sum,
     "server sum": Asker.server_sum,

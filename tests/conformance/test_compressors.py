@@ -51,7 +51,19 @@ COMPRESSORS: dict[str, Build] = {
     "fediac of clipped peaks": lambda n, d: FediAC(
         n, share(d), 1, bits=12, law="topk", clip=0.5
     ),
+    "fediac with narrow lanes up": lambda n, d: FediAC(
+        n, share(d), -(-n // 2), bits=12, lanes="dense"
+    ),
+    "fediac of least width with narrow lanes up": lambda n, d: FediAC(
+        n, share(d), 1, bits="bound", entries_per_vote=8, lanes="dense"
+    ),
+    "fediac in words": lambda n, d: FediAC(n, share(d), 1, bits=8, lanes="words"),
+    "fediac of tuned width in words": lambda n, d: FediAC(
+        n, share(d), -(-n // 2), bits="tuned", lanes="words"
+    ),
     "switchml": lambda n, _: SwitchML(n),
+    "switchml with narrow lanes up": lambda n, _: SwitchML(n, bits=9, lanes="dense"),
+    "switchml in words": lambda n, _: SwitchML(n, lanes="words"),
     "omnireduce": lambda n, d: OmniReduce(n, share(d)),
     "omnireduce in small blocks": lambda n, d: OmniReduce(n, share(d), block=7),
     "libra": lambda n, d: Libra(n, share(d), hot(d)),

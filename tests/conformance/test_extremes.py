@@ -10,6 +10,7 @@ from fediac.compressors import Compressor
 from fediac.core.bitpack import unpack_lanes
 from fediac.core.exchange import Answer, Exchange, Sum, Totals
 from fediac.core.rng import Stream
+from fediac.core.widths import LANES, Lanes
 from fediac.switch import Switch
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
@@ -79,25 +80,26 @@ class Watcher(MemoryTransport):
         first: Exchange = next(iter(requests.values()))
         if isinstance(first, Sum) and isinstance(answer, Totals):
             expected = sum(
-                unpack_lanes(each.lanes, first.n_levels, first.bits)
+                unpack_lanes(each.lanes, first.n_levels, first.bits_up)
                 for each in requests.values()
             )
-            assert np.all(expected < 1 << first.bits)
-            lanes = unpack_lanes(answer.lanes, first.n_levels, first.bits)
+            assert np.all(expected < 1 << first.bits_down)
+            lanes = unpack_lanes(answer.lanes, first.n_levels, first.bits_down)
             assert np.array_equal(lanes, expected)
         return answer
 
 
 @pytest.mark.parametrize("n_clients", [20, 1024])
 @pytest.mark.parametrize("spare", [0, 1, 7])
+@pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("algorithm", ["switchml", "fediac"])
 def test_registers_hold_the_largest_sums_there_are(
-    n_clients: int, spare: int, algorithm: str
+    n_clients: int, spare: int, algorithm: str, lanes: Lanes
 ) -> None:
     bits = n_clients.bit_length() + 1 + spare
-    compressor: Compressor = SwitchML(n_clients, bits=bits)
+    compressor: Compressor = SwitchML(n_clients, bits=bits, lanes=lanes)
     if algorithm == "fediac":
-        compressor = FediAC(n_clients, DIM, 1, bits=bits)
+        compressor = FediAC(n_clients, DIM, 1, bits=bits, lanes=lanes)
     # All clients at the peak with one sign: sums as far from zero as they go.
     signs = np.where(np.arange(DIM) % 2, 1.0, -1.0)
     updates = [(signs / 3.0).astype(np.float32)] * n_clients
@@ -126,7 +128,11 @@ def test_updates_of_any_size_balance(transport: str, size: float) -> None:
         (update * size).astype(np.float32)
         for update in make_updates(3, DIM, np.array, np.float64)
     ]
-    for compressor in (SwitchML(3), FediAC(3, 10, 1, bits=10)):
+    for compressor in (
+        SwitchML(3),
+        FediAC(3, 10, 1, bits=10),
+        SwitchML(3, bits=7, lanes="words"),
+    ):
         result = run_round(updates, compressor, transport=transport)
         # Below 2**-100 nothing is sent; near it, float32 residuals lose bits.
         if size < 2.0**-100:

@@ -14,7 +14,7 @@ from fediac.core.rng import Stream
 from fediac.switch import Switch
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.lockstep import run_lockstep
-from fediac.wire.header import items_per_packet
+from fediac.wire.header import lanes_per_packet
 from tests.conformance.rounds import make_updates
 from tests.support import KINDS, Make, to_numpy
 
@@ -24,7 +24,9 @@ LEFT_OUT = {1: [2], 3: [0, 2]}
 
 COMPRESSORS: dict[str, Compressor] = {
     "switchml": SwitchML(N_CLIENTS),
+    "switchml in words": SwitchML(N_CLIENTS, bits=8, lanes="words"),
     "fediac": FediAC(N_CLIENTS, 200, 1, bits=9, law="topk"),
+    "fediac dense": FediAC(N_CLIENTS, 200, 1, bits=9, law="topk", lanes="dense"),
 }
 
 
@@ -38,6 +40,7 @@ class Lossy:
         self.arrays = ArrayTransport(switch.open(N_CLIENTS))
         self.entries = np.arange(DIM)
         self.counts = np.zeros(0)
+        self.per_packet = 0
 
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         answer = self.arrays.carry(requests)
@@ -49,11 +52,13 @@ class Lossy:
 
     def close_early(self, answer: Totals, requests: Mapping[int, Any]) -> Totals:
         n_levels, bits = answer.n_levels, answer.bits
-        per_packet = items_per_packet(bits, PAYLOAD_BYTES)
+        bits_up = requests[0].bits_up
+        self.per_packet = lanes_per_packet(bits_up, bits, PAYLOAD_BYTES)
+        per_packet = self.per_packet
         total, self.counts = np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels)
         for client, request in requests.items():
             assert isinstance(request, Sum)
-            lanes = to_numpy(unpack_lanes(request.lanes, n_levels, bits))
+            lanes = to_numpy(unpack_lanes(request.lanes, n_levels, bits_up))
             is_counted = np.ones(n_levels, dtype=bool)
             for packet, clients in LEFT_OUT.items():
                 if client in clients:
@@ -109,7 +114,7 @@ def check_counted(
     assert set(counts.tolist()) == {1.0, 2.0, 3.0}
     mean = to_numpy(outcomes[0].mean.dense(updates[0])).astype(np.float64)[entries]
     sent, size = np.zeros(len(entries)), counts * np.abs(mean)
-    per_packet = items_per_packet(outcomes[0].facts.bits, PAYLOAD_BYTES)
+    per_packet = transport.per_packet
     for client, outcome in outcomes.items():
         old = 0.0 if states[client].residual is None else states[client].residual
         corrected = to_numpy(updates[client] + old)[entries].astype(np.float64)

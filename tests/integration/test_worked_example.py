@@ -45,7 +45,7 @@ class Carrier:
 
 
 def as_sum(levels: Any) -> Sum:
-    return Sum(pack_lanes(levels + LIMIT, 8), len(levels), 8, LIMIT)
+    return Sum(pack_lanes(levels + LIMIT, 8), len(levels), 8, 8, LIMIT)
 
 
 def totals_of(answer: Any) -> list[int]:

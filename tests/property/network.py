@@ -36,23 +36,36 @@ class Asking(Protocol):
 
 @dataclass
 class Aligned:
-    """A tally, sum or maximum: a window of half the slots."""
+    """A tally, sum or maximum: a window of half the slots.
+
+    The answer to packet j has ``n_parts[j]`` parts, None: all have one; they stand in
+    order in ``answers``.
+    """
 
     packets: Sequence[Packet]
     n_slots: int
+    n_parts: Sequence[int] | None = None
     answers: dict[int, Packet] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
-        return len(self.answers) == len(self.packets)
+        return not self._missing()
+
+    def _missing(self) -> list[int]:
+        n_parts = self.n_parts or [1] * len(self.packets)
+        return [
+            i
+            for i, n in enumerate(n_parts)
+            if any(256 * i + part not in self.answers for part in range(n))
+        ]
 
     def due(self) -> Iterator[Packet]:
-        missing = [i for i in range(len(self.packets)) if i not in self.answers]
+        missing = self._missing()
         stop = missing[0] + max(1, self.n_slots // 2)
         yield from (self.packets[i] for i in missing if i < stop)
 
     def take(self, answer: Packet) -> None:
-        self.answers[answer.packet] = answer
+        self.answers[256 * answer.packet + answer.part] = answer
 
 
 @dataclass

@@ -51,10 +51,15 @@ class Setting:
     rng: np.random.Generator
 
     def aligned(
-        self, kind: Kind, threshold: int, packets: list[list[Packet]]
+        self,
+        kind: Kind,
+        threshold: int,
+        packets: list[list[Packet]],
+        widths: tuple[int, int] | None = None,
+        n_parts: Sequence[int] | None = None,
     ) -> Sequence[Asking]:
-        n_slots = self.job.layout.n_slots(kind, threshold)
-        return [Aligned(numbered(each), n_slots) for each in packets]
+        n_slots = self.job.layout.n_slots(kind, threshold, widths)
+        return [Aligned(numbered(each), n_slots, n_parts) for each in packets]
 
 
 def ask_tally(setting: Setting) -> Question:
@@ -109,6 +114,41 @@ def ask_sum(setting: Setting) -> Question:
         setting.aligned(Kind.SUM, 1, packets),
         lambda answers: [totals(each) for _, each in sorted(answers.items())],
         values.sum(axis=0).tolist(),
+    )
+
+
+def ask_wide_sum(setting: Setting) -> Question:
+    """Lanes of 3 bits whose sums take 8: sixteen a packet, in two parts each.
+
+    The last packet has five, which one part holds.
+    """
+    n_clients, lengths = setting.n_clients, [16] * (setting.n_packets - 1) + [5]
+    values = [
+        [setting.rng.integers(0, 8, length).tolist() for length in lengths]
+        for _ in range(n_clients)
+    ]
+    packets = [
+        [
+            lanes(
+                setting.job,
+                client,
+                each,
+                bits=3,
+                bits_down=8,
+                exchange=setting.exchange,
+            )
+            for each in of_client
+        ]
+        for client, of_client in enumerate(values)
+    ]
+    sums = [sum(map(np.array, of_packet)) for of_packet in zip(*values, strict=True)]
+    n_parts = [2] * (setting.n_packets - 1) + [1]
+    return Question(
+        setting.aligned(Kind.SUM, 1, packets, (3, 8), n_parts),
+        lambda answers: [
+            total for _, each in sorted(answers.items()) for total in totals(each)
+        ],
+        np.concatenate(sums).tolist(),
     )
 
 
@@ -178,6 +218,7 @@ def ask_indexed(setting: Setting) -> Question:
 ASK = {
     "tally": ask_tally,
     "sum": ask_sum,
+    "wide sum": ask_wide_sum,
     "max": ask_max,
     "blocks": ask_blocks,
     "indexed": ask_indexed,
@@ -243,7 +284,9 @@ def check(names: Sequence[str], case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     names=st.lists(
-        st.sampled_from(["tally", "sum", "max", "blocks"]), min_size=1, max_size=5
+        st.sampled_from(["tally", "sum", "wide sum", "max", "blocks"]),
+        min_size=1,
+        max_size=5,
     ),
     case=cases,
 )
@@ -261,7 +304,7 @@ def test_two_rounds_with_statistics_survive_a_bad_network(
     plane: str, case: Case
 ) -> None:
     with data_plane(plane):
-        check(2 * ["tally", "sum", "max", "sum"], case)
+        check(2 * ["tally", "wide sum", "max", "sum"], case)
 
 
 @pytest.mark.parametrize("plane", PLANES)
@@ -281,4 +324,5 @@ def test_a_quorum_finishes_without_the_dead(
     plane: str, case: Case, n_dead: int
 ) -> None:
     with data_plane(plane):
-        check(["tally", "sum", "max", "sum"], replace(case, n_dead=n_dead))
+        names = ["tally", "wide sum", "max", "sum", "wide sum"]
+        check(names, replace(case, n_dead=n_dead))

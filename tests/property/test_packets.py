@@ -1,7 +1,7 @@
 """Whatever arrives: packets survive the wire, and the switch survives packets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,10 +18,19 @@ from tests.packets import index_width, pack
 from tests.planes import PLANES, data_plane, require_native
 
 N_JOBS = 3
-BITS = {Kind.SUM: 5, Kind.INDEXED_SUM: 7}
-"""Widths that most packets of these kinds have."""
+PAIR_BITS = 7
+"""Width of a level in most packets of indexed sums."""
+LANE_BITS = [(5, 5), (3, 7), (4, 8), (8, 16), (9, 16), (11, 21), (1, 32), (16, 32)]
+"""Widths up and down of most packets of a mill's sums."""
 
 u8, u16, u32 = (st.integers(0, (1 << bits) - 1) for bits in (8, 16, 32))
+
+
+def as_sent(packet: Packet) -> Packet:
+    """Leave out what has no place of its own: a threshold goes up, a count down."""
+    is_answer = Flag.ANSWER in packet.flags
+    return replace(packet, **{"threshold" if is_answer else "count": 0})
+
 
 any_packet = st.builds(
     Packet,
@@ -35,10 +44,12 @@ any_packet = st.builds(
     count=u16,
     aux=u32,
     threshold=u16,
+    bits_up=st.just(0) | u8,
     bits=u8,
+    part=st.just(0) | u8,
     flags=u8.map(Flag),
     body=st.binary(max_size=64),
-)
+).map(as_sent)
 
 
 @given(any_packet)
@@ -107,6 +118,7 @@ class Mill:
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
         self.rng = np.random.default_rng(seed)
+        self.lane_bits = LANE_BITS[int(self.rng.integers(len(LANE_BITS)))]
         self.running = {job: [self.kind()] for job in (1, 2, 3)}
 
     def pick(self, usual: Sequence[int], rare: Sequence[int] = ()) -> int:
@@ -129,6 +141,8 @@ class Mill:
         number = 0 if kind == Kind.MAX else self.number(kind)
         flags = Flag(self.pick(self.flags(kind), range(256)))
         is_bare = kind == Kind.MAX or Flag.ANNOUNCE in flags
+        bits_up, bits = self.lane_bits
+        widths = {Kind.SUM: bits, Kind.INDEXED_SUM: PAIR_BITS}
         packet = Packet(
             kind=Kind(self.pick([kind], range(1, 6))),
             job=job,
@@ -139,7 +153,9 @@ class Mill:
             n_items=0 if is_bare else self.n_items(kind),
             aux=self.aux(kind, number),
             threshold=self.pick([3] if kind == Kind.TALLY else [0], range(70)),
-            bits=self.pick([BITS.get(kind, 32)], range(40)),
+            bits_up=self.pick([bits_up if kind == Kind.SUM else 0], range(40)),
+            bits=self.pick([widths.get(kind, 32)], range(40)),
+            part=self.pick([0], [1]),
             flags=flags,
         )
         data = encode(packet)[:32] + self.body(packet)
@@ -157,9 +173,13 @@ class Mill:
     def n_items(self, kind: Kind) -> int:
         room = 8 * self.plan.payload_bytes
         # Six bits tell 40 addresses apart.
-        pair = BITS[kind] + 6 if kind == Kind.INDEXED_SUM else 0
-        width = {Kind.TALLY: 1, Kind.SUM: BITS[Kind.SUM], Kind.BLOCK_SUM: 32}
-        most = room // width.get(kind, pair)
+        width = {
+            Kind.TALLY: 1,
+            Kind.SUM: self.lane_bits[0],
+            Kind.BLOCK_SUM: 32,
+            Kind.INDEXED_SUM: PAIR_BITS + 6,
+        }
+        most = room // width[kind]
         if kind in (Kind.TALLY, Kind.SUM):
             return self.pick([most], [1, 0, most + 1, 0xFFFF])
         return self.pick([most, most, 0], [1, most + 1, 0xFFFF])
@@ -175,7 +195,8 @@ class Mill:
     def body(self, packet: Packet) -> bytes:
         if packet.kind == Kind.INDEXED_SUM:
             return self.pairs(packet)
-        bits = {Kind.TALLY: 1, Kind.SUM: packet.bits, Kind.BLOCK_SUM: 32, Kind.MAX: 0}
+        bits_up = packet.bits_up
+        bits = {Kind.TALLY: 1, Kind.SUM: bits_up, Kind.BLOCK_SUM: 32, Kind.MAX: 0}
         n_bytes = -(-packet.n_items * bits[packet.kind] // 8)
         return b"" if Flag.ANNOUNCE in packet.flags else self.rng.bytes(n_bytes)
 

@@ -14,7 +14,7 @@ from tests.statistical.tails import counts_are_likely, means_are_likely
 Rounding = Callable[[NDArray[Any], Stream], NDArray[np.int64]]
 
 N = 100_000
-GRID = Grid(scale=1.0, limit=1000, bits=16)
+GRID = Grid(scale=1.0, limit=1000, bits_up=16, bits_down=16)
 VALUES = [-7.9, -3.5, -1.0, -0.25, -0.001, 0.001, 0.3, 2.5, 6.0, 41.99]
 STREAM = Stream(11, 2, 3).purpose("rounding")
 

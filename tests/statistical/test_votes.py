@@ -159,7 +159,7 @@ def test_wrong_threshold_is_found() -> None:
 def is_rounding_blind_to_votes(rounding: Stream) -> bool:
     values = np.full(200_000, 0.5)
     voted = by_law("bernoulli")(values, 10_000, STREAM)
-    grid = Grid(scale=1.0, limit=10, bits=8)
+    grid = Grid(scale=1.0, limit=10, bits_up=8, bits_down=8)
     levels = stochastic_round(values, np.arange(len(values)), grid, rounding)
     n_voted = int(np.count_nonzero(voted))
     assert n_voted > 5000

@@ -17,8 +17,8 @@ Deviations, all of which keep the paper's mathematics:
 
 Not in the paper, and off by default: neighbouring entries that share a vote
 (``entries_per_vote``, see `fediac.core.groups`), a width that grows
-(``bits="adaptive"``), residuals that fade (``fade``), and peaks that are clipped
-(``clip``).
+(``bits="adaptive"``), residuals that fade (``fade``), peaks that are clipped
+(``clip``), and lanes that are narrow on their way up (``lanes``).
 """
 
 from collections.abc import Generator
@@ -61,7 +61,6 @@ from fediac.core.mean import LaneMean, Mean
 from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import (
     MIN_PEAK,
-    Grid,
     Sent,
     check_lanes,
     float32_above,
@@ -72,6 +71,7 @@ from fediac.core.rng import Stream
 from fediac.core.tuning import best_bits
 from fediac.core.types import Update
 from fediac.core.voting import LAWS, Law
+from fediac.core.widths import Lanes, check_rule, make_grid, next_width
 
 BitsRule = Literal["tuned", "bound", "adaptive"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
@@ -106,6 +106,8 @@ class FediAC:
             largest magnitudes as its peak; None, the paper's: its peak. Levels beyond
             are clamped, and what that cuts stays in the residual. The paper's bound on
             the width (eq. 6) knows nothing of clamping.
+        lanes: How wide lanes are, see `fediac.core.widths`; the paper's are ``"same"``,
+            b bits up and down. ``"dense"`` gives the same sums for fewer bits up.
     """
 
     n_clients: int
@@ -117,10 +119,12 @@ class FediAC:
     entries_per_vote: int = 1
     fade: float = 0.0
     clip: float | None = None
+    lanes: Lanes = "same"
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual, fade=self.fade)
         check_clip(self.clip)
+        check_rule(self.lanes)
         check_count("n_votes", self.n_votes)
         check_whole("threshold", self.threshold)
         if not 1 <= self.threshold <= self.n_clients:
@@ -169,7 +173,9 @@ class FediAC:
             )
         bits = consensus.bits or (yield from self._agree_bits(corrected, peak))
         gia = spread_groups(consensus.gia, update.shape[0], self.entries_per_vote)
-        grid = Grid.of(peak=peak, bits=bits, n_clients=self.n_clients)
+        grid = make_grid(
+            peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
+        )
         sent = send_chosen(
             corrected.values,
             gia,
@@ -178,14 +184,14 @@ class FediAC:
             out=kept,
         )
         totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, bits, grid.limit)
+            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
         )
         missed = totals.contributors.missed(stream.client, sent.n_levels)
         counted = take_back(sent, missed, corrected.values, gia, grid, out=kept)
         facts = Facts(
             n_votes=n_votes,
             n_chosen=counted.n_levels,
-            bits=bits,
+            bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
@@ -234,7 +240,7 @@ class FediAC:
         """
         if self.bits != "adaptive" or not 0.0 < sent.chosen_energy <= sent.left_energy:
             return bits
-        return min(bits + 1, MAX_LANE_BITS)
+        return next_width(bits=bits, n_clients=self.n_clients, lanes=self.lanes)
 
     def _fitted_bits(self, corrected: Corrected, peak: float) -> int:
         """Return the width for the power law that this client's update follows.

@@ -21,6 +21,7 @@ from fediac.core.residual import check_fade
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.core.whole import as_whole
+from fediac.core.widths import Lanes, make_grid
 from fediac.errors import NotFiniteError, say_count
 
 
@@ -57,7 +58,7 @@ class Facts:
         n_votes: Votes of this client, each for an entry or a group of them, or entries
             it picked to send.
         n_chosen: Entries sent by this client.
-        bits: Width of a level; 0 when clients send floats.
+        bits: Width of a sum of levels; 0 when clients send floats.
         peak: The largest magnitude of all clients; 0 when they did not agree on one.
         scale: Multiplier before rounding; 0 when nothing was rounded.
         energy: ΣU².
@@ -195,16 +196,23 @@ def begin(
 
 
 def scale_to_peak(
-    corrected: Corrected, *, bits: int, n_clients: int
+    corrected: Corrected, *, bits: int, n_clients: int, lanes: Lanes = "same"
 ) -> Generator[tuple[Exchange, ...], Any, tuple[float, Grid | None]]:
     """Ask for the peak of all clients; return it, and the grid of levels up to it.
 
     There is no grid where the peak is too small for anything to be sent.
+
+    Args:
+        corrected: The update.
+        bits: Width of a lane of sums.
+        n_clients: Levels that a sum has.
+        lanes: How wide lanes are, see `fediac.core.widths`.
     """
     agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
     if agreed.peak < MIN_PEAK:
         return agreed.peak, None
-    return agreed.peak, Grid.of(peak=agreed.peak, bits=bits, n_clients=n_clients)
+    grid = make_grid(peak=agreed.peak, bits=bits, n_clients=n_clients, lanes=lanes)
+    return agreed.peak, grid
 
 
 def unsent(

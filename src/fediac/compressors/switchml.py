@@ -28,6 +28,7 @@ from fediac.core.quantize import check_lanes, send_chosen
 from fediac.core.residual import fade_residual, take_back
 from fediac.core.rng import Stream
 from fediac.core.types import Update
+from fediac.core.widths import Lanes, check_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,20 @@ class SwitchML:
         bits: Width of a lane.
         residual: Keep the rounding error for the next round.
         fade: Share of what is kept that is forgotten every round.
+        lanes: How wide lanes are, see `fediac.core.widths`; with ``"same"``, the
+            paper's, all have ``bits`` bits.
     """
 
     n_clients: int
     bits: int = 12
     residual: bool = True
     fade: float = 0.0
+    lanes: Lanes = "same"
 
     def __post_init__(self) -> None:
         check_common(self, residual=self.residual, fade=self.fade)
         check_whole("bits", self.bits)
+        check_rule(self.lanes)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 
     def run_round(
@@ -58,21 +63,21 @@ class SwitchML:
         values = corrected.values
         kept = values if self.residual else None
         peak, grid = yield from scale_to_peak(
-            corrected, bits=self.bits, n_clients=self.n_clients
+            corrected, bits=self.bits, n_clients=self.n_clients, lanes=self.lanes
         )
         if grid is None:
             after = State(fade_residual(kept, self.fade))
             return unsent(corrected, after, n_votes=0, bits=self.bits, peak=peak)
         sent = send_chosen(values, None, grid, stream.purpose("rounding"), out=kept)
         totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, grid.bits, grid.limit)
+            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
         )
         missed = totals.contributors.missed(stream.client, sent.n_levels)
         counted = take_back(sent, missed, values, None, grid, out=kept)
         facts = Facts(
             n_votes=sent.n_levels,
             n_chosen=counted.n_levels,
-            bits=grid.bits,
+            bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,

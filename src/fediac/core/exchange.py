@@ -56,14 +56,16 @@ class Sum:
     Attributes:
         lanes: Levels + limit, packed.
         n_levels: How many.
-        bits: Width of a lane.
+        bits_up: Width of a lane on its way up, which holds one client's level.
+        bits_down: Width of a lane on its way down, which holds the sum of all clients'.
         limit: Largest magnitude of a level; equal on all clients.
         phase: What the ledger calls this exchange.
     """
 
     lanes: Packed
     n_levels: int
-    bits: int
+    bits_up: int
+    bits_down: int
     limit: int
     phase: str = "levels"
 
@@ -203,7 +205,11 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Answer to `Sum`: lanes of totals; each holds count · limit too much."""
+    """Answer to `Sum`: lanes of totals; each holds count · limit too much.
+
+    Attributes:
+        bits: Width of a lane, the sum's ``bits_down``.
+    """
 
     lanes: Packed
     n_levels: int

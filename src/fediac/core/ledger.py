@@ -31,6 +31,8 @@ class View:
         payload_bytes: Room for items in a packet.
         header_bytes: Everything else in a packet.
         items_per_packet: (bits, payload_bytes) -> items that fill a packet.
+        lanes_unit: Packets hold a multiple of so many lanes where those of sums are
+            wider.
         is_as_sent: Packets have the room they were sent with; ``payload_bytes`` is for
             rows that do not know it.
     """
@@ -39,6 +41,7 @@ class View:
     payload_bytes: int
     header_bytes: int
     items_per_packet: Callable[[int, int], int] = fill_payload
+    lanes_unit: int = 1
     is_as_sent: bool = False
 
     def room_of(self, row: "Row") -> int:
@@ -46,6 +49,11 @@ class View:
         if self.is_as_sent and row.payload_bytes is not None:
             return row.payload_bytes
         return self.payload_bytes
+
+    def lanes_per_packet(self, bits: int, payload_bytes: int) -> int:
+        """Return how many lanes fill a packet where those of sums are wider."""
+        unit = self.lanes_unit
+        return self.items_per_packet(bits, payload_bytes) // unit * unit
 
 
 PAYLOAD = View("payload", payload_bytes=1500, header_bytes=0)
@@ -62,6 +70,8 @@ class Row:
             which packets a result waits for.
         n_items: Votes, levels, pairs or floats. Peak, width and contributors are
             header, so an exchange of peaks has no items, but still a packet.
+        widths: Bits of a lane up and down, in a sum whose answers have wider lanes: the
+            answer to a packet then has the packet's lanes, in as many as they fill.
         blocks: A block sum's block numbers: one packet each.
         n_bare: Packets beside these that hold nothing but a header.
         n_retransmitted: Packets sent again.
@@ -78,6 +88,7 @@ class Row:
     destination: Destination
     n_items: int
     bits_per_item: int
+    widths: tuple[int, int] | None = None
     blocks: Indices | None = None
     n_bare: int = 0
     n_retransmitted: int = 0
@@ -88,11 +99,30 @@ class Row:
         """Return the packets of this row, retransmissions included."""
         if self.blocks is not None:
             n_packets = len(self.blocks)
+        elif self.widths is not None:
+            n_packets = self._n_lane_packets(view, *self.widths)
         else:
             room = view.room_of(self)
             per_packet = view.items_per_packet(self.bits_per_item, room)
             n_packets = max(1, -(-self.n_items // per_packet))
         return n_packets + self.n_bare + self.n_retransmitted
+
+    def n_parts(self, view: View) -> int:
+        """Return how many packets answer a full packet up."""
+        if self.widths is None:
+            return 1
+        room = view.room_of(self)
+        up, down = (view.lanes_per_packet(bits, room) for bits in self.widths)
+        return -(-up // down)
+
+    def _n_lane_packets(self, view: View, bits_up: int, bits_down: int) -> int:
+        room = view.room_of(self)
+        per_packet = view.lanes_per_packet(bits_up, room)
+        if self.direction == "up":
+            return max(1, -(-self.n_items // per_packet))
+        n_full, n_rest = divmod(self.n_items, per_packet)
+        n_last = -(-n_rest // view.lanes_per_packet(bits_down, room))
+        return max(1, n_full * self.n_parts(view) + n_last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,26 +54,46 @@ def check_lanes(*, bits: int, n_clients: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The integers all clients round to in one exchange: scale f, limit and width."""
+    """The integers all clients round to in one exchange: scale f, limit and widths.
+
+    Attributes:
+        bits_up: Width of a lane that holds one client's level.
+        bits_down: Width of a lane that holds the sum of all clients'.
+    """
 
     scale: float
     limit: int
-    bits: int
+    bits_up: int
+    bits_down: int
 
     @classmethod
-    def of(cls, *, peak: float, bits: int, n_clients: int) -> "Grid":
+    def of(
+        cls, *, peak: float, bits: int, n_clients: int, bits_up: int | None = None
+    ) -> "Grid":
         """Return the grid for the largest magnitude of all clients.
+
+        Args:
+            peak: That magnitude.
+            bits: b, width of a lane of sums.
+            n_clients: How many levels a sum has.
+            bits_up: Width of a lane on its way up, see `fediac.core.widths`; None: b.
 
         Raises:
             ValueError: ``peak`` counts as zero, so there is nothing to send, or
                 ``bits`` leaves no room for ``n_clients`` or is wider than a lane.
         """
         check_lanes(bits=bits, n_clients=n_clients)
-        limit = level_limit(bits=bits, n_clients=n_clients)
+        bits_up = bits if bits_up is None else bits_up
+        if not 2 <= bits_up <= bits:
+            raise ValueError(f"bits_up must be in 2..{bits} (bits), got {bits_up}")
         if not MIN_PEAK <= peak < float("inf"):
             raise ValueError(f"peak must be finite and at least 2**-100, got {peak}")
+        limit = level_limit(bits=bits, n_clients=n_clients)
         scale = ((1 << (bits - 1)) - n_clients) / (n_clients * peak)
-        return cls(scale=scale, limit=limit, bits=bits)
+        most = (1 << (bits_up - 1)) - 1
+        if most < limit:  # the way up is what limits a level
+            limit, scale = most, most / peak
+        return cls(scale=scale, limit=limit, bits_up=bits_up, bits_down=bits)
 
 
 def float32_above(peak: float) -> float:
@@ -216,7 +236,7 @@ class _LaneWriter:
     def __init__(self, like: Array, grid: Grid) -> None:
         xp = array_namespace(like)
         self.n_written = 0
-        self._bits = grid.bits
+        self._bits = grid.bits_up
         self._waiting = xp.zeros(0, dtype=xp.int64, device=device(like))
         self._packed: list[Packed] = []
 

@@ -51,7 +51,7 @@ def take_back(
         return Counted(sent.n_levels, sent.left_energy)
     like = values if out is None else out
     xp = array_namespace(like)
-    levels = unpack_lanes(sent.lanes, sent.n_levels, grid.bits) - grid.limit
+    levels = unpack_lanes(sent.lanes, sent.n_levels, grid.bits_up) - grid.limit
     where = slice(None) if gia is None else indices_of(gia, like.shape[0])
     left = subtract_sent(like[where], levels, grid) if out is None else out[where]
     n_missed = 0

@@ -158,7 +158,7 @@ class DeviceKernels:
                 enable_fp_fusion=False,
             )
         chosen, left = self._row_sums(squares, n_levels)
-        packed = self.pack_lanes(lanes, grid.bits)
+        packed = self.pack_lanes(lanes, grid.bits_up)
         return packed, n_levels, chosen, left, int(n_clamped[0])
 
     def _row_sums(self, values: Array, n_columns: int) -> tuple[float, float]:

@@ -51,8 +51,8 @@ class Grid(Protocol):
         ...
 
     @property
-    def bits(self) -> int:
-        """The width of a lane."""
+    def bits_up(self) -> int:
+        """The width of a lane that is sent."""
         ...
 
 
@@ -234,13 +234,13 @@ class Kernels(DataPlane):
         if gia is not None:
             mask = packed(gia, "gia", -(-seen.size // 8))
         n_levels = seen.size if mask is None else self._n_chosen(mask, seen.size)
-        lanes = empty_like(values, -(-n_levels * grid.bits // 8), "uint8")
+        lanes = empty_like(values, -(-n_levels * grid.bits_up // 8), "uint8")
         lane_bytes = view(lanes)
         sums = np.empty((2, -(-n_levels // BLOCK)))
         chosen_energies, left_energies = sums
         n_clamped = np.empty(len(chosen_energies), np.uint64)
         keyed = ctypes.byref(_fill(stream))
-        sized = ctypes.byref(_Grid(grid.scale, grid.limit, grid.bits))
+        sized = ctypes.byref(_Grid(grid.scale, grid.limit, grid.bits_up))
 
         def work(start: int, stop: int) -> None:
             first = start
@@ -248,7 +248,7 @@ class Kernels(DataPlane):
                 first = self._c.fediac_select_bit(_at(mask), mask.size, start)
             self._c.fediac_send_chosen(
                 *(_at(seen), _at(mask), seen.size, first, stop - start),
-                *(sized, keyed, _at(kept), _at(lane_bytes, start * grid.bits // 8)),
+                *(sized, keyed, _at(kept), _at(lane_bytes, start * grid.bits_up // 8)),
                 _at(chosen_energies, start // BLOCK),
                 _at(left_energies, start // BLOCK),
                 _at(n_clamped, start // BLOCK),

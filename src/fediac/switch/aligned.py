@@ -1,14 +1,15 @@
 """Tally, sum and maximum: packet ``j`` of every client meets in one slot."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fediac.switch.adder import add_payload
+from fediac.switch.adder import add_payload, widen
 from fediac.switch.bitmap import is_set, set_bit
 from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT, n_planes
 from fediac.switch.tally import count_votes, reach_threshold
-from fediac.wire.header import EVERYONE, Flag, Kind, bitmap_bytes
+from fediac.wire.header import EVERYONE, Flag, Kind, bitmap_bytes, lanes_per_part
 from fediac.wire.packet import Packet
 
 
@@ -26,6 +27,7 @@ class Slot:
     kind: int
     bits: int
     state: int
+    bits_up: int = 0
 
     @property
     def tag(self) -> tuple[int, int, int]:
@@ -53,6 +55,7 @@ def write_slot(registers: memoryview, at: int, slot: Slot) -> None:
         slot.kind,
         slot.bits,
         slot.state,
+        slot.bits_up,
     )
 
 
@@ -60,8 +63,10 @@ def process_aligned(region: Region, packet: Packet) -> None:
     """Count a packet of a tally or a sum in its slot; answer when it is complete."""
     layout = region.job.layout
     threshold = packet.threshold if packet.kind == Kind.TALLY else 1
-    stride = layout.slot_bytes(packet.kind, threshold)
-    number = region.enter(packet, stride, layout.n_slots(packet.kind, threshold))
+    widths = (packet.bits_up, packet.bits) if packet.kind == Kind.SUM else None
+    stride = layout.slot_bytes(packet.kind, threshold, widths)
+    n_slots = layout.n_slots(packet.kind, threshold, widths)
+    number = region.enter(packet, stride, n_slots)
     half = region.half(number)
     at = region.half_at(number) + packet.packet % half.n_slots * half.stride
     if read_slot(region.registers, at).state == FREE:
@@ -119,7 +124,8 @@ def _open_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
         held = (slot.kind, slot.n_items, slot.threshold)
         agrees = held == (packet.kind, packet.n_items, packet.threshold)
         # Tallies agree on the widest width; the lanes of a sum must be equally wide.
-        if not agrees or (slot.kind == Kind.SUM and slot.bits != packet.bits):
+        widths = (slot.bits_up, slot.bits), (packet.bits_up, packet.bits)
+        if not agrees or (slot.kind == Kind.SUM and widths[0] != widths[1]):
             raise DropPacket(Drop.MALFORMED)
         return slot
     if slot.state != FREE and tag < slot.tag:
@@ -139,6 +145,7 @@ def _open_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
         kind=packet.kind,
         bits=packet.bits,
         state=OPEN,
+        bits_up=packet.bits_up,
     )
 
 
@@ -152,7 +159,8 @@ def _planes(region: Region, slot: Slot, at: int) -> list[tuple[int, int]]:
 
 def _add(region: Region, packet: Packet, slot: Slot, at: int) -> None:
     if packet.kind == Kind.SUM:
-        add_payload(region.registers, at, packet.body)
+        lanes = widen(packet.body, packet.n_items, packet.bits_up, packet.bits)
+        add_payload(region.registers, at, lanes)
     elif packet.kind == Kind.TALLY:
         places = _planes(region, slot, at)
         planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
@@ -162,35 +170,51 @@ def _add(region: Region, packet: Packet, slot: Slot, at: int) -> None:
 
 
 def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
+    """Send what a complete slot holds, in as many packets as that fills."""
     layout = region.job.layout
-    values_at = at + SLOT.size + layout.bitmap_bytes
-    flags, body = Flag.ANSWER, b""
-    if slot.kind == Kind.SUM:
-        length = -(-slot.n_items * slot.bits // 8)
-        body = bytes(region.registers[values_at : values_at + length])
-    elif slot.kind == Kind.TALLY:
-        places = _planes(region, slot, values_at)
-        planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
-        length = -(-slot.n_items // 8)
-        gia = reach_threshold(planes, slot.threshold, 8 * length)
-        body = gia.to_bytes(length, "little")
+    flags, bitmap = Flag.ANSWER, b""
     if slot.count < region.job.present.bit_count():
         flags |= Flag.PARTIAL
         start = at + SLOT.size
-        body += bytes(region.registers[start : start + bitmap_bytes(layout.n_clients)])
-    answer = Packet(
-        kind=Kind(slot.kind),
-        job=region.job.number,
-        round_number=slot.round_number,
-        exchange=slot.exchange,
-        client=to,
-        packet=slot.packet,
-        n_items=slot.n_items,
-        count=slot.count,
-        aux=slot.aux,
-        threshold=slot.threshold,
-        bits=slot.bits,
-        flags=flags,
-        body=body,
-    )
-    region.answer(answer, to=to)
+        bitmap = bytes(region.registers[start : start + bitmap_bytes(layout.n_clients)])
+    values_at = at + SLOT.size + layout.bitmap_bytes
+    for part, (n_items, body) in enumerate(_parts(region, slot, values_at)):
+        answer = Packet(
+            kind=Kind(slot.kind),
+            job=region.job.number,
+            round_number=slot.round_number,
+            exchange=slot.exchange,
+            client=to,
+            packet=slot.packet,
+            n_items=n_items,
+            count=slot.count,
+            aux=slot.aux,
+            bits_up=slot.bits_up,
+            bits=slot.bits,
+            part=part,
+            flags=flags,
+            body=body + bitmap,
+        )
+        region.answer(answer, to=to)
+
+
+def _parts(region: Region, slot: Slot, at: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the items in each packet of the answer, and their bytes."""
+    if slot.kind == Kind.MAX:
+        yield 0, b""
+        return
+    if slot.kind == Kind.TALLY:
+        places = _planes(region, slot, at)
+        planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
+        length = -(-slot.n_items // 8)
+        gia = reach_threshold(planes, slot.threshold, 8 * length)
+        yield slot.n_items, gia.to_bytes(length, "little")
+        return
+    per_part = slot.n_items
+    if slot.bits_up != slot.bits:
+        per_part = lanes_per_part(slot.bits, region.job.layout.payload_bytes)
+    for first in range(0, slot.n_items, per_part):
+        n_items = min(per_part, slot.n_items - first)
+        start = at + first * slot.bits // 8
+        length = -(-n_items * slot.bits // 8)
+        yield n_items, bytes(region.registers[start : start + length])

@@ -298,15 +298,18 @@ def parse(data: bytes, payload_bytes: int) -> Packet:
         packet = decode(data)
     except RemoteProtocolError as error:
         raise DropPacket(Drop.FOREIGN) from error
-    length = _body_bytes(packet)
+    length = _body_bytes(packet, payload_bytes)
     if length is None or length != len(packet.body) or length > payload_bytes:
         raise DropPacket(Drop.MALFORMED)
     return packet
 
 
-def _body_bytes(packet: Packet) -> int | None:
+def _body_bytes(packet: Packet, payload_bytes: int) -> int | None:
     """Return the length of body that a client's packet must have, None if invalid."""
-    if Flag.ANSWER in packet.flags:
+    # Only sums have lanes, and only answers have parts.
+    if Flag.ANSWER in packet.flags or packet.part:
+        return None
+    if packet.bits_up and packet.kind != Kind.SUM:
         return None
     match packet.kind:
         case Kind.MAX:
@@ -317,14 +320,21 @@ def _body_bytes(packet: Packet) -> int | None:
             is_valid = is_valid and packet.aux < _INFINITY
             return -(-packet.n_items // 8) if is_valid else None
         case Kind.SUM:
-            is_valid = (
-                packet.n_items and 1 <= packet.bits <= 32 and not packet.threshold
-            )
-            return -(-packet.n_items * packet.bits // 8) if is_valid else None
+            return _lanes_bytes(packet, payload_bytes)
         case Kind.BLOCK_SUM:
             return _block_bytes(packet)
         case Kind.INDEXED_SUM:
             return _pairs_bytes(packet)
+
+
+def _lanes_bytes(packet: Packet, payload_bytes: int) -> int | None:
+    is_valid = packet.n_items and 1 <= packet.bits_up <= packet.bits <= WORD_BITS
+    if not is_valid or packet.threshold:
+        return None
+    # Wider sums go down eight lanes at a time at least.
+    if packet.bits_up < packet.bits > payload_bytes:
+        return None
+    return -(-packet.n_items * packet.bits_up // 8)
 
 
 def _block_bytes(packet: Packet) -> int | None:

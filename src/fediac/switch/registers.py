@@ -39,8 +39,12 @@ HALF_WORDS = (
     "used",
 )
 
-SLOT = struct.Struct("<IIIHHHHBBBx")
-"""round, packet, aux, exchange, n_items, threshold, count, kind, bits, state."""
+SLOT = struct.Struct("<IIIHHHHBBBB")
+"""round, packet, aux, exchange, n_items, threshold, count, kind, bits, state, bits_up.
+"""
+
+Widths = tuple[int, int]
+"""Bits of a sum's lanes on their way up and down."""
 
 FREE, OPEN, COMPLETE = 0, 1, 2
 
@@ -114,8 +118,16 @@ class Layout:
         """What a block sum keeps of its clients: frontier, who announced, next one."""
         return 8 + self.bitmap_bytes + _align(4 * self.n_clients)
 
-    def slot_bytes(self, kind: Kind, threshold: int = 1) -> int:
-        """Return the length of a slot: its record, who contributed, and its values."""
+    def slot_bytes(
+        self, kind: Kind, threshold: int = 1, widths: Widths | None = None
+    ) -> int:
+        """Return the length of a slot: its record, who contributed, and its values.
+
+        Args:
+            kind: Of the exchange.
+            threshold: Of a tally.
+            widths: Of a sum; None: those of its lanes are equal.
+        """
         head = SLOT.size + self.bitmap_bytes
         payload = _align(self.payload_bytes)
         if kind == Kind.MAX:
@@ -123,20 +135,33 @@ class Layout:
         if kind == Kind.TALLY:
             return head + n_planes(threshold) * payload
         if kind == Kind.SUM:
-            return head + payload
+            return head + (payload if widths is None else self._sums_bytes(*widths))
         return SLOT.size + payload
 
-    def n_slots(self, kind: Kind, threshold: int = 1) -> int:
+    def _sums_bytes(self, bits_up: int, bits_down: int) -> int:
+        """Return the bytes of the sums of as many lanes as a packet up can hold."""
+        n_lanes = 8 * self.payload_bytes // bits_up
+        return _align(max(self.payload_bytes, -(-n_lanes * bits_down // 8)))
+
+    def n_slots(
+        self, kind: Kind, threshold: int = 1, widths: Widths | None = None
+    ) -> int:
         """Return how many slots a streamed exchange gets; it may be none."""
         room = self.half_bytes
         if kind == Kind.BLOCK_SUM:
             room -= self.clocks_bytes
-        return max(0, room // self.slot_bytes(kind, threshold))
+        return max(0, room // self.slot_bytes(kind, threshold, widths))
 
-    def least_bytes(self, kind: Kind, n_slots: int, threshold: int = 1) -> int:
+    def least_bytes(
+        self,
+        kind: Kind,
+        n_slots: int,
+        threshold: int = 1,
+        widths: Widths | None = None,
+    ) -> int:
         """Return the register bytes that give a streamed exchange so many slots."""
         fixed = self.clocks_bytes if kind == Kind.BLOCK_SUM else 0
-        half = _align(fixed + n_slots * self.slot_bytes(kind, threshold))
+        half = _align(fixed + n_slots * self.slot_bytes(kind, threshold, widths))
         return self.halves_at + 2 * half
 
     def indexed_bytes(self, size: int) -> int:

@@ -32,7 +32,7 @@ from fediac.core.exchange import (
 from fediac.core.types import Indices, Packed
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
-from fediac.switch.registers import Layout
+from fediac.switch.registers import Layout, Widths
 from fediac.transports.packets import (
     Pieces,
     require_addresses,
@@ -84,7 +84,7 @@ class ArrayTransport:
 
     def _tally(self, asked: Sequence[Tally]) -> Consensus:
         first = asked[0]
-        self._registers.add_stream(Kind.TALLY, first.dim, 1, first.threshold)
+        self._registers.add_stream(Kind.TALLY, first.dim, (1, 1), first.threshold)
         return Consensus(
             agree([each.votes for each in asked], first.threshold),
             max(each.peak for each in asked),
@@ -94,11 +94,11 @@ class ArrayTransport:
 
     def _sum(self, asked: Sequence[Sum]) -> Totals:
         first = asked[0]
-        self._registers.add_stream(Kind.SUM, first.n_levels, first.bits)
-        lanes = add_lanes([each.lanes for each in asked], first.n_levels, first.bits)
-        return Totals(
-            lanes, first.n_levels, first.bits, first.limit, self._contributors
-        )
+        n_levels, widths = first.n_levels, (first.bits_up, first.bits_down)
+        self._registers.add_stream(Kind.SUM, n_levels, widths)
+        lanes = add_lanes([each.lanes for each in asked], n_levels, *widths)
+        bits, limit = first.bits_down, first.limit
+        return Totals(lanes, n_levels, bits, limit, self._contributors)
 
     def _block_sum(self, asked: Sequence[BlockSum]) -> BlockTotals:
         first = asked[0]
@@ -129,16 +129,18 @@ class ArrayTransport:
         return IndexedTotals(union, totals, self._contributors)
 
 
-def add_lanes(packed: Sequence[Packed], n_lanes: int, bits: int) -> Packed:
-    """Return the lane by lane sum of packed lanes, as packed lanes."""
+def add_lanes(
+    packed: Sequence[Packed], n_lanes: int, bits_up: int, bits_down: int
+) -> Packed:
+    """Return the lane by lane sum of packed lanes, as packed lanes of another width."""
     xp = array_namespace(packed[0])
     added = []
     for start, stop in chunks(n_lanes, packed[0]):
-        first, last = start // 8 * bits, -(-stop * bits // 8)
-        total = unpack_lanes(packed[0][first:last], stop - start, bits)
+        first, last = start // 8 * bits_up, -(-stop * bits_up // 8)
+        total = unpack_lanes(packed[0][first:last], stop - start, bits_up)
         for other in packed[1:]:
-            total = total + unpack_lanes(other[first:last], stop - start, bits)
-        added.append(pack_lanes(total, bits))
+            total = total + unpack_lanes(other[first:last], stop - start, bits_up)
+        added.append(pack_lanes(total, bits_down))
     return xp.concat(added)
 
 
@@ -181,12 +183,15 @@ class _RegisterCount:
         self._count(self._n_present, 1, 1)
 
     def add_stream(
-        self, kind: Kind, n_items: int, bits: int, threshold: int = 1
+        self, kind: Kind, n_items: int, widths: Widths, threshold: int = 1
     ) -> None:
-        n_slots = require_slots(self._layout, kind, threshold)
-        n_packets = Pieces(n_items, bits, self._layout.payload_bytes).n_packets
-        self._count(self._n_present * n_packets, n_packets, n_packets)
-        stride = self._layout.slot_bytes(kind, threshold)
+        n_slots = require_slots(self._layout, kind, threshold, widths)
+        bits_up, bits_down = widths
+        pieces = Pieces(n_items, bits_up, self._layout.payload_bytes, bits_down)
+        n_packets = pieces.n_packets
+        n_answers = pieces.n_answers(0, n_packets)
+        self._count(self._n_present * n_packets, n_answers, n_packets)
+        stride = self._layout.slot_bytes(kind, threshold, widths)
         self._use(min(n_packets, n_slots) * stride)
 
     def check_block(self, length: int) -> None:

@@ -27,7 +27,7 @@ from fediac.transports.checks import dtype_name
 
 _SAME: dict[type[Exchange], tuple[str, ...]] = {
     Tally: ("dim", "threshold"),
-    Sum: ("n_levels", "bits", "limit"),
+    Sum: ("n_levels", "bits_up", "bits_down", "limit"),
     IndexedSum: ("size", "bits", "is_narrow"),
     ServerSum: ("bits", "index_bits"),
 }
@@ -77,7 +77,8 @@ def _check_contents(asked: Exchange) -> None:
             f"got {found}"
         )
     if isinstance(asked, Tally | Sum):
-        n_bits = asked.dim if isinstance(asked, Tally) else asked.n_levels * asked.bits
+        is_tally = isinstance(asked, Tally)
+        n_bits = asked.dim if is_tally else asked.n_levels * asked.bits_up
         if len(array) != n_packed_bytes(n_bits):
             raise LocalProtocolError(
                 f"{kind.__name__}: {name} must be {n_packed_bytes(n_bits)} bytes, "
@@ -86,7 +87,9 @@ def _check_contents(asked: Exchange) -> None:
 
 
 def _check_widths(asked: Exchange) -> None:
-    """Refuse indices and levels of pairs that have no bits, or more than a word."""
+    """Refuse widths that no lane and no pair can have."""
+    if isinstance(asked, Sum):
+        _check_lane_widths(asked)
     if not isinstance(asked, IndexedSum | ServerSum):
         return
     is_float = isinstance(asked, ServerSum) and asked.bits is None
@@ -97,6 +100,16 @@ def _check_widths(asked: Exchange) -> None:
             raise LocalProtocolError(
                 f"{type(asked).__name__}: {name} must be in 1..{MAX_LANE_BITS}, "
                 f"got {bits!r}"
+            )
+
+
+def _check_lane_widths(asked: Sum) -> None:
+    for name, most in (("bits_down", MAX_LANE_BITS), ("bits_up", asked.bits_down)):
+        bits: object = getattr(asked, name)
+        if not isinstance(bits, Integral) or not 1 <= bits <= most:
+            of = " (bits_down)" if name == "bits_up" else ""
+            raise LocalProtocolError(
+                f"Sum: {name} must be in 1..{most}{of}, got {bits!r}"
             )
 
 

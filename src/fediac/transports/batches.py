@@ -110,6 +110,8 @@ def lengths_of(batch: Rows) -> npt.NDArray[np.int32]:
 def _item_bits(header: np.void) -> int:
     """Return the bits of an item, which are the same in all packets of an exchange."""
     kind, bits = Kind(header["kind"]), int(header["bits"])
+    if kind == Kind.SUM:
+        return int(header["bits_up"])
     if kind == Kind.INDEXED_SUM:
         is_narrow = bool(header["flags"] & Flag.NARROW)
         return bits + index_bits(int(header["aux"]), is_narrow=is_narrow)
@@ -138,8 +140,10 @@ def split(answers: Answers) -> tuple[Rows, Bytes]:
 def gather(answers: Answers, layout: Pieces, *, out: Bytes) -> Rows:
     """Put the answers' payloads where they belong; return their headers."""
     header, payload = split(answers)
-    n_bytes = layout.n_bytes
-    for number, row in zip(header["packet"].tolist(), payload, strict=True):
-        piece = out[number * n_bytes : (number + 1) * n_bytes]
+    firsts = header["packet"].astype(np.int64) * layout.n_answer_bytes
+    starts = firsts + header["part"].astype(np.int64) * layout.n_part_bytes
+    stops = np.minimum(starts + layout.n_part_bytes, firsts + layout.n_answer_bytes)
+    for start, stop, row in zip(starts.tolist(), stops.tolist(), payload, strict=True):
+        piece = out[start:stop]
         piece[:] = row[: len(piece)]
     return header

@@ -15,6 +15,7 @@ from fediac.core.exchange import (
     ServerTotals,
     Sum,
     Tally,
+    Totals,
 )
 from fediac.core.ledger import Direction, Row
 from fediac.core.types import Indices
@@ -22,10 +23,11 @@ from fediac.core.types import Indices
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a row says about size: items, bits of an item, and block numbers."""
+    """What a row says about size: items, bits of an item, widths and block numbers."""
 
     n_items: int
     bits_per_item: int
+    widths: tuple[int, int] | None = None
     blocks: Indices | None = None
     n_bare: int = 0
 
@@ -80,6 +82,7 @@ def _row(
         destination="server" if isinstance(exchange, ServerSum) else "switch",
         n_items=bill.n_items,
         bits_per_item=bill.bits_per_item,
+        widths=bill.widths,
         blocks=bill.blocks,
         n_bare=bill.n_bare,
         payload_bytes=travel.payload_bytes,
@@ -99,11 +102,13 @@ def _upload(exchange: Exchange) -> Bill:
         case Max():
             return Bill(0, 32)
         case Sum():
-            return Bill(exchange.n_levels, exchange.bits)
+            widths = exchange.bits_up, exchange.bits_down
+            is_wider = exchange.bits_up < exchange.bits_down
+            return Bill(exchange.n_levels, widths[0], widths if is_wider else None)
         case BlockSum():
             # Before its first block a client announces which one that is.
             n_blocks, length = exchange.levels.shape
-            return Bill(n_blocks * length, 32, exchange.blocks, n_bare=1)
+            return Bill(n_blocks * length, 32, blocks=exchange.blocks, n_bare=1)
         case IndexedSum():
             n_items = exchange.indices.shape[0]
             return Bill(n_items, exchange.bits + exchange.index_bits)
@@ -118,10 +123,12 @@ def _download(exchange: Exchange, answer: Answer) -> Bill:
             n_blocks, length = answer.totals.shape
             # When nobody has block 0, the switch first tells where blocks begin.
             n_bare = int(not n_blocks or int(answer.blocks[0]) > 0)
-            return Bill(n_blocks * length, 32, answer.blocks, n_bare)
+            return Bill(n_blocks * length, 32, blocks=answer.blocks, n_bare=n_bare)
         case IndexedTotals():
             return replace(sent, n_items=answer.indices.shape[0])
         case ServerTotals():
             return replace(sent, n_items=answer.values.shape[0])
+        case Totals():
+            return replace(sent, bits_per_item=answer.bits)
         case _:
             return sent

@@ -31,6 +31,7 @@ from fediac.core.types import Array
 from fediac.errors import FediacError, say_count
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Answers, Switch
+from fediac.switch.registers import Widths
 from fediac.transports.batches import (
     BATCH_PACKETS,
     Batches,
@@ -118,7 +119,7 @@ class MemoryTransport:
         layout = Pieces(first.dim, 1, self.payload_bytes)
         votes = {i: _as_bytes(each.votes) for i, each in requests.items()}
         fields = {
-            "threshold": dict.fromkeys(requests, first.threshold),
+            "threshold_or_count": dict.fromkeys(requests, first.threshold),
             "aux": {i: _float_bits(each.peak) for i, each in requests.items()},
             "bits": {i: each.bits for i, each in requests.items()},
         }
@@ -140,16 +141,20 @@ class MemoryTransport:
 
     def _sum(self, requests: Mapping[int, Sum], packets: Batches) -> Totals:
         first = next(iter(requests.values()))
-        window = self._window(Kind.SUM)
-        layout = Pieces(first.n_levels, first.bits, self.payload_bytes)
+        widths = bits_up, bits = first.bits_up, first.bits_down
+        window = self._window(Kind.SUM, widths=widths)
+        layout = Pieces(first.n_levels, bits_up, self.payload_bytes, bits)
         lanes = {i: _as_bytes(each.lanes) for i, each in requests.items()}
-        fields = {"bits": dict.fromkeys(requests, first.bits)}
-        totals = np.zeros(-(-first.n_levels * first.bits // 8), dtype=np.uint8)
+        fields = {
+            "bits_up": dict.fromkeys(requests, bits_up),
+            "bits": dict.fromkeys(requests, bits),
+        }
+        totals = np.zeros(-(-first.n_levels * bits // 8), dtype=np.uint8)
         self._stream(packets, lanes, layout, window, fields, out=totals)
         return Totals(
             _as_kind(totals, first.lanes),
             first.n_levels,
-            first.bits,
+            bits,
             first.limit,
             self._contributors,
         )
@@ -185,7 +190,7 @@ class MemoryTransport:
                     batch["header"][name] = np.repeat(each, n_each)
                 answered.append(gather(self._send(batch), layout, out=out))
                 n_answers += len(answered[-1])
-            self._check(n_answers, n_each)
+            self._check(n_answers, layout.n_answers(start, stop))
         return np.concatenate(answered)
 
     def _block_sum(
@@ -258,9 +263,11 @@ class MemoryTransport:
                 batch["header"]["flags"][-1] |= Flag.LAST
             yield batch
 
-    def _window(self, kind: Kind, threshold: int = 1) -> int:
+    def _window(
+        self, kind: Kind, threshold: int = 1, widths: Widths | None = None
+    ) -> int:
         """Return how many packets a client may have in flight."""
-        n_slots = require_slots(self._job.layout, kind, threshold)
+        n_slots = require_slots(self._job.layout, kind, threshold, widths)
         # Half the slots keep the answers of the last window for who lost them.
         return n_slots if kind == Kind.BLOCK_SUM else max(1, n_slots // 2)
 

@@ -6,18 +6,38 @@ import numpy as np
 import numpy.typing as npt
 
 from fediac.errors import say_count
-from fediac.switch.registers import Layout
-from fediac.wire.header import Kind, items_per_packet
+from fediac.switch.registers import Layout, Widths
+from fediac.wire.header import Kind, lanes_per_packet, lanes_per_part
 
 
 class Pieces:
-    """How ``n_items`` packed items of ``bits`` bits are cut into packets."""
+    """How ``n_items`` packed items of ``bits`` bits are cut into packets.
 
-    def __init__(self, n_items: int, bits: int, payload_bytes: int) -> None:
+    Args:
+        n_items: How many there are.
+        bits: Width of an item on its way up.
+        payload_bytes: Room for items in a packet.
+        bits_down: Width of what comes back for it, in a sum; None: as much.
+    """
+
+    def __init__(
+        self, n_items: int, bits: int, payload_bytes: int, bits_down: int | None = None
+    ) -> None:
+        bits_down = bits if bits_down is None else bits_down
         self._n_items = n_items
-        self._per_packet = items_per_packet(bits, payload_bytes)
+        self._per_packet = lanes_per_packet(bits, bits_down, payload_bytes)
         self.n_bytes = self._per_packet * bits // 8
         self.n_packets = max(1, -(-n_items // self._per_packet))
+        self._per_part = self._per_packet
+        if bits_down != bits:
+            self._per_part = lanes_per_part(bits_down, payload_bytes)
+        self.n_answer_bytes = self._per_packet * bits_down // 8
+        self.n_part_bytes = self._per_part * bits_down // 8
+
+    def n_answers(self, start: int, stop: int) -> int:
+        """Return how many packets answer packets ``start..stop-1``."""
+        n_items = self.n_items(np.arange(start, stop))
+        return int(np.maximum(1, -(-n_items // self._per_part)).sum())
 
     def n_items(self, packets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how many items each of ``packets`` holds."""
@@ -30,17 +50,20 @@ class Pieces:
             yield start, min(start + window, self.n_packets)
 
 
-def require_slots(layout: Layout, kind: Kind, threshold: int = 1) -> int:
+def require_slots(
+    layout: Layout, kind: Kind, threshold: int = 1, widths: Widths | None = None
+) -> int:
     """Return how many slots an exchange gets.
 
     Raises:
         ValueError: The registers hold not even one a half.
     """
-    n_slots = layout.n_slots(kind, threshold)
+    n_slots = layout.n_slots(kind, threshold, widths)
     if n_slots:
         return n_slots
+    least = layout.least_bytes(kind, 1, threshold, widths)
     raise ValueError(
-        f"register_bytes must be at least {layout.least_bytes(kind, 1, threshold)} for "
+        f"register_bytes must be at least {least} for "
         f"two packets of a {kind.name.lower()} from "
         f"{say_count(layout.n_clients, 'client')}, got {layout.register_bytes}"
     )

@@ -4,6 +4,7 @@ from fediac.core.ledger import View
 from fediac.wire.header import (
     HEADER_BYTES,
     IP_UDP_BYTES,
+    LANES_UNIT,
     PAYLOAD_BYTES,
     items_per_packet,
 )
@@ -13,5 +14,6 @@ WIRE = View(
     payload_bytes=PAYLOAD_BYTES,
     header_bytes=HEADER_BYTES + IP_UDP_BYTES,
     items_per_packet=items_per_packet,
+    lanes_unit=LANES_UNIT,
     is_as_sent=True,
 )

@@ -14,7 +14,7 @@ import numpy as np
 from fediac.errors import say_count
 
 MAGIC = 0xFED1
-VERSION = 1
+VERSION = 2
 IP_UDP_BYTES = 28
 HEADER_BYTES = 32
 PAYLOAD_BYTES = 1440
@@ -62,14 +62,19 @@ HEADER = np.dtype(
         ("client", "<u2"),
         ("packet", "<u4"),  # packet number in the exchange; the block in a block sum
         ("n_items", "<u2"),  # votes, lanes or pairs in the payload
-        ("count", "<u2"),  # clients counted, in an answer
+        ("threshold_or_count", "<u2"),  # votes needed; in an answer, clients counted
         ("aux", "<u4"),  # peak's float bits; next block; size of an indexed sum
-        ("threshold", "<u2"),
+        ("bits_up", "u1"),  # width of a lane on its way up, in a sum
         ("bits", "u1"),  # width of a lane or level; in a tally, what a client knows
+        ("part", "u1"),  # which of the packets that answer one packet of a sum
         ("flags", "u1"),
     ]
 )
-HEADER_STRUCT = struct.Struct("<HBBIIHHIHHIHBB")
+HEADER_STRUCT = struct.Struct("<HBBIIHHIHHIBBBB")
+
+LANES_UNIT = 8
+"""Packets hold a multiple of so many lanes where those of sums are wider: whole bytes
+of either width."""
 
 
 def items_per_packet(bits: int, payload_bytes: int) -> int:
@@ -86,6 +91,29 @@ def items_per_packet(bits: int, payload_bytes: int) -> int:
             f"got {payload_bytes}"
         )
     return n_items
+
+
+def lanes_per_packet(bits_up: int, bits_down: int, payload_bytes: int) -> int:
+    """Return how many lanes of a sum a client puts into a packet.
+
+    The answer to a packet holds the sums of its lanes, so where these are wider, it
+    takes more packets: see `lanes_per_part`.
+    """
+    if bits_up == bits_down:
+        return items_per_packet(bits_up, payload_bytes)
+    lanes_per_part(bits_down, payload_bytes)
+    return lanes_per_part(bits_up, payload_bytes)
+
+
+def lanes_per_part(bits: int, payload_bytes: int) -> int:
+    """Return how many lanes fill a packet in a sum of two widths."""
+    n_lanes = 8 * payload_bytes // bits // LANES_UNIT * LANES_UNIT
+    if not n_lanes:
+        raise ValueError(
+            f"payload_bytes must hold {say_count(LANES_UNIT, 'lane')} of {bits} bits, "
+            f"got {payload_bytes}"
+        )
+    return n_lanes
 
 
 def bitmap_bytes(n_clients: int) -> int:

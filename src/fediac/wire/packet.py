@@ -5,6 +5,7 @@ from typing import Any
 
 from fediac.errors import RemoteProtocolError
 from fediac.wire.header import (
+    HEADER,
     HEADER_BYTES,
     HEADER_STRUCT,
     MAGIC,
@@ -14,6 +15,8 @@ from fediac.wire.header import (
 )
 
 NO_FLAGS = Flag(0)
+_FIELDS = (HEADER.names or ())[3:]
+"""Those behind magic, version and kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Packet:
     """Header fields (see `fediac.wire.header.HEADER`) and what follows them.
 
     Attributes:
+        count: Clients counted, in an answer.
+        threshold: Votes an entry needs, in a client's tally.
         body: The payload and, in a partial answer, the contributors' bitmap.
     """
 
@@ -34,13 +39,16 @@ class Packet:
     count: int = 0
     aux: int = 0
     threshold: int = 0
+    bits_up: int = 0
     bits: int = 0
+    part: int = 0
     flags: Flag = NO_FLAGS
     body: bytes = b""
 
 
 def encode(packet: Packet) -> bytes:
     """Return the bytes of one packet."""
+    is_answer = Flag.ANSWER in packet.flags
     fields = (
         MAGIC,
         VERSION,
@@ -51,10 +59,11 @@ def encode(packet: Packet) -> bytes:
         packet.client,
         packet.packet,
         packet.n_items,
-        packet.count,
+        packet.count if is_answer else packet.threshold,
         packet.aux,
-        packet.threshold,
+        packet.bits_up,
         packet.bits,
+        packet.part,
         packet.flags,
     )
     return HEADER_STRUCT.pack(*fields) + packet.body
@@ -70,13 +79,15 @@ def decode(data: bytes) -> Packet:
         raise RemoteProtocolError(
             f"packet must have at least {HEADER_BYTES} bytes, got {len(data)}"
         )
-    fields = HEADER_STRUCT.unpack_from(data)
-    magic, version, kind, *_ = fields
+    magic, version, kind, *fields = HEADER_STRUCT.unpack_from(data)
     if magic != MAGIC:
         raise RemoteProtocolError(f"magic must be {MAGIC:#06x}, got {magic:#06x}")
     if version != VERSION:
         raise RemoteProtocolError(f"version must be {VERSION}, got {version}")
     if kind not in set(Kind):
         raise RemoteProtocolError(f"kind must be in 1..{max(Kind)}, got {kind}")
-    values: list[Any] = [*fields[3:-1], Flag(fields[-1]), data[HEADER_BYTES:]]
-    return Packet(Kind(kind), *values)
+    values: dict[str, Any] = dict(zip(_FIELDS, fields, strict=True))
+    flags = Flag(values.pop("flags"))
+    both = values.pop("threshold_or_count")
+    values["count" if Flag.ANSWER in flags else "threshold"] = both
+    return Packet(Kind(kind), **values, flags=flags, body=data[HEADER_BYTES:])

@@ -37,7 +37,9 @@ def consensus(gia: Any = GIA, peak: float = 4.0, bits: int = 10) -> Consensus:
 
 
 def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
-    return Totals(asked.lanes, asked.n_levels, asked.bits, asked.limit, contributors)
+    return Totals(
+        asked.lanes, asked.n_levels, asked.bits_down, asked.limit, contributors
+    )
 
 
 def power_law_update(dim: int = 2000) -> Any:
@@ -161,7 +163,7 @@ class TestWidth:
         answer(client, Consensus(everything, 1.0, 0, EVERYONE))
         asked = answer(client, Peak(15.0, EVERYONE))
         assert isinstance(asked, Sum)
-        assert asked.bits == 15
+        assert (asked.bits_up, asked.bits_down) == (15, 15)
         assert answer(client, totals(asked)).state.bits == 15
 
     def test_who_joins_later_takes_what_was_agreed_on(self) -> None:
@@ -170,7 +172,7 @@ class TestWidth:
         everything = pack_bits(np.full(asked.dim, fill_value=True))
         asked = answer(client, Consensus(everything, 1.0, 7, EVERYONE))
         assert isinstance(asked, Sum)
-        assert asked.bits == 7
+        assert (asked.bits_up, asked.bits_down) == (7, 7)
 
     def test_nothing_agreed_on_does_not_settle_the_width(self) -> None:
         client = start(FediAC(**SETTINGS), power_law_update())
@@ -285,7 +287,7 @@ class TestLevels:
         answer(client)
         asked = answer(client, consensus(bits=10))
         assert isinstance(asked, Sum)
-        assert (asked.n_levels, asked.bits, asked.limit) == (10, 10, 511 // 2)
+        assert (asked.n_levels, asked.bits_down, asked.limit) == (10, 10, 511 // 2)
         levels = unpack_lanes(asked.lanes, 10, 10) - asked.limit
         scale = (2**9 - 2) / (2 * 4.0)
         chosen = some_update()[GIA].astype(np.float64)

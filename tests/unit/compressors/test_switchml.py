@@ -13,7 +13,9 @@ AGREED = Peak(5.0, EVERYONE)
 
 
 def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
-    return Totals(asked.lanes, asked.n_levels, asked.bits, asked.limit, contributors)
+    return Totals(
+        asked.lanes, asked.n_levels, asked.bits_down, asked.limit, contributors
+    )
 
 
 def test_peak_is_agreed_first_then_all_entries_are_sent() -> None:
@@ -21,7 +23,7 @@ def test_peak_is_agreed_first_then_all_entries_are_sent() -> None:
     assert answer(client) == Max(4.0)
     asked = answer(client, AGREED)
     assert isinstance(asked, Sum)
-    assert (asked.n_levels, asked.bits, asked.limit) == (DIM, 12, 2047 // 2)
+    assert (asked.n_levels, asked.bits_down, asked.limit) == (DIM, 12, 2047 // 2)
     levels = unpack_lanes(asked.lanes, DIM, 12) - asked.limit
     scale = (2**11 - 2) / (2 * 5.0)
     assert np.all(np.abs(levels - scale * some_update().astype(np.float64)) < 1.0)

@@ -160,3 +160,37 @@ def test_empty_ledger_costs_nothing() -> None:
 @pytest.mark.parametrize(("bits", "n_items"), [(1, 800), (12, 66), (32, 25), (801, 0)])
 def test_payload_is_filled_with_whole_items(bits: int, n_items: int) -> None:
     assert fill_payload(bits, 100) == n_items
+
+
+class TestLanesOfTwoWidths:
+    """Six bits up and ten down: 2,000 and 1,200 lanes fill 1,500 bytes."""
+
+    @pytest.mark.parametrize(
+        ("n_items", "n_up", "n_down"),
+        [(0, 1, 1), (1200, 1, 1), (1201, 1, 2), (2000, 1, 2), (2001, 2, 3),
+         (3200, 2, 3), (3201, 2, 4), (10_000, 5, 10)],
+    )  # fmt: skip
+    def test_answers_are_cut_where_packets_up_were(
+        self, n_items: int, n_up: int, n_down: int
+    ) -> None:
+        up = row(n_items=n_items, bits_per_item=6, widths=(6, 10))
+        down = row(direction="down", n_items=n_items, bits_per_item=10, widths=(6, 10))
+        assert (up.n_packets(PAYLOAD), down.n_packets(PAYLOAD)) == (n_up, n_down)
+        assert (up.n_parts(PAYLOAD), down.n_parts(PAYLOAD)) == (2, 2)
+        assert replace(up, n_retransmitted=3).n_packets(PAYLOAD) == n_up + 3
+
+    def test_each_way_is_billed_in_its_own_width(self) -> None:
+        rows = [
+            row(0, direction, n_items=1000, bits_per_item=bits, widths=(6, 10))
+            for direction, bits in (("up", 6), ("down", 10))
+        ]
+        assert Ledger(tuple(rows)).traffic().payload_bits == 16_000
+
+    def test_a_view_may_pack_whole_groups_of_lanes(self) -> None:
+        # 100 bytes hold 266 lanes of 3 bits, or 33 groups of eight.
+        view = View("grouped", payload_bytes=100, header_bytes=0, lanes_unit=8)
+        up = row(n_items=265, bits_per_item=3, widths=(3, 7))
+        assert up.n_packets(view) == 2
+        assert up.n_packets(replace(view, lanes_unit=1)) == 1
+        # 114 lanes of 7 bits, or 14 groups: 264 are 112 + 112 + 40.
+        assert up.n_parts(view) == 3

@@ -79,7 +79,8 @@ class TestGrid:
     def test_scale_is_the_papers(self) -> None:
         grid = Grid.of(peak=0.5, bits=12, n_clients=20)
         assert grid.scale == (2**11 - 20) / (20 * 0.5)
-        assert (grid.limit, grid.bits) == (2047 // 20, 12)
+        assert grid.limit == 2047 // 20
+        assert (grid.bits_up, grid.bits_down) == (12, 12)
 
     @pytest.mark.parametrize("peak", [0.0, MIN_PEAK / 2, float("inf"), float("nan")])
     def test_peak_that_has_no_scale_is_refused(self, peak: float) -> None:
@@ -130,13 +131,13 @@ class TestRounding:
 
     def test_integers_stay_what_they_are(self, make: Make) -> None:
         values = np.array([-7.0, -1.0, 0.0, 1.0, 9.0])
-        grid = Grid(scale=1.0, limit=100, bits=8)
+        grid = Grid(scale=1.0, limit=100, bits_up=8, bits_down=8)
         found = stochastic_round(make(values), make(np.arange(5)), grid, stream())
         assert to_numpy(found).tolist() == [-7, -1, 0, 1, 9]
 
     def test_what_exceeds_the_limit_is_cut(self, make: Make, dtype: type[Any]) -> None:
         values = np.array([-200.0, -100.5, 100.5, 3e38], dtype)
-        grid = Grid(scale=1.0, limit=100, bits=8)
+        grid = Grid(scale=1.0, limit=100, bits_up=8, bits_down=8)
         found = stochastic_round(make(values), make(np.arange(4)), grid, stream())
         assert to_numpy(found).tolist() == [-100, -100, 100, 100]
 
@@ -148,7 +149,7 @@ class TestRounding:
         for bits in (n_clients.bit_length() + 1, 16, 32):
             agreed = float32_above(float(values[0]))
             grid = Grid.of(peak=agreed, bits=bits, n_clients=n_clients)
-            uncut = Grid(grid.scale, 1 << 40, bits)
+            uncut = Grid(grid.scale, 1 << 40, bits, bits)
             levels = stochastic_round(values, np.arange(2), uncut, stream())
             assert np.all(np.abs(levels) <= grid.limit)
 
@@ -199,8 +200,8 @@ class TestSendChosen:
         sent = send_chosen(given, pack_bits(make(mask)), GRID, stream(), out=out)
         assert sent.n_levels == len(levels)
         assert kind_of(sent.lanes) == kind_of(given)
-        assert sent.lanes.shape[0] == -(-len(levels) * GRID.bits // 8)
-        lanes = to_numpy(unpack_lanes(sent.lanes, len(levels), GRID.bits))
+        assert sent.lanes.shape[0] == -(-len(levels) * GRID.bits_up // 8)
+        lanes = to_numpy(unpack_lanes(sent.lanes, len(levels), GRID.bits_up))
         assert np.array_equal(lanes - GRID.limit, levels)
         assert bytes_of(out) == left.tobytes()
         assert bytes_of(given) == values.tobytes()
@@ -252,7 +253,11 @@ class TestSendChosen:
         values = np.array([500.0, 1.0, -500.0], dtype=np.float32)
         out = make(values)
         sent = send_chosen(
-            out, None, Grid(scale=1.0, limit=7, bits=8), stream(), out=out
+            out,
+            None,
+            Grid(scale=1.0, limit=7, bits_up=8, bits_down=8),
+            stream(),
+            out=out,
         )
         assert to_numpy(out).tolist() == [493.0, 0.0, -493.0]
         assert to_numpy(unpack_lanes(sent.lanes, 3, 8)).tolist() == [14, 8, 0]
@@ -263,7 +268,7 @@ class TestSendChosen:
         self, make: Make, dim: int
     ) -> None:
         values = normal_update(dim)
-        grid = Grid(scale=4.0, limit=7, bits=8)
+        grid = Grid(scale=4.0, limit=7, bits_up=8, bits_down=8)
         free = stochastic_round(
             values, np.arange(dim), replace(grid, limit=1 << 30), stream()
         )

@@ -39,7 +39,9 @@ def test_levels_that_were_not_counted_go_back(
     ranges = [(8, 16), (90, 100)]
     counted = take_back(sent, ranges, residual, gia, GRID, out=residual)
     restored = residual
-    levels = to_numpy(unpack_lanes(sent.lanes, sent.n_levels, GRID.bits)) - GRID.limit
+    levels = (
+        to_numpy(unpack_lanes(sent.lanes, sent.n_levels, GRID.bits_up)) - GRID.limit
+    )
     missed = np.r_[8:16, 90:100]
     entries = np.flatnonzero(mask)[missed]
     expected = left.copy()

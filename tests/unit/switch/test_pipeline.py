@@ -141,7 +141,7 @@ def test_rows_need_not_be_contiguous(switch: Switch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value"), [(0, 0xD2), (1, 0xFF), (2, 0), (2, 2), (3, 0), (3, 6), (3, 255)]
+    ("place", "value"), [(0, 0xD2), (1, 0xFF), (2, 0), (2, 1), (3, 0), (3, 6), (3, 255)]
 )
 def test_other_magic_version_or_kind_is_foreign(
     switch: Switch, job: Job, place: int, value: int

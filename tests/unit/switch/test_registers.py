@@ -88,3 +88,29 @@ def test_more_registers_than_32_bits_address_are_an_error() -> None:
 
 def test_a_slot_record_has_24_bytes() -> None:
     assert SLOT.size == 24
+
+
+WIDTHS = [(1, 32), (3, 7), (4, 8), (6, 10), (8, 16), (16, 32), (12, 12)]
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+def test_a_slot_of_a_sum_holds_the_sums_of_a_full_packet(
+    widths: tuple[int, int],
+) -> None:
+    bits_up, bits_down = widths
+    for layout in LAYOUTS:
+        head = layout.slot_bytes(Kind.MAX)
+        room = layout.slot_bytes(Kind.SUM, widths=widths) - head
+        n_lanes = 8 * layout.payload_bytes // bits_up
+        needed = max(layout.payload_bytes, -(-n_lanes * bits_down // 8))
+        assert needed <= room < needed + 8
+        n_slots = layout.n_slots(Kind.SUM, widths=widths)
+        assert n_slots == layout.half_bytes // (head + room)
+
+
+def test_a_sum_of_one_width_has_the_same_slots_as_ever() -> None:
+    for layout in LAYOUTS:
+        for bits in range(1, 33):
+            assert layout.slot_bytes(Kind.SUM, widths=(bits, bits)) == (
+                layout.slot_bytes(Kind.SUM)
+            )

@@ -20,8 +20,8 @@ VOTES = pack_bits(np.ones(10, dtype=bool))
 GOOD: dict[str, Any] = {
     "tally": Tally(VOTES, 10, 2, 1.0, 8),
     "max": Max(np.float32(1.0)),  # type: ignore[arg-type] # a number of NumPy's
-    "sum": Sum(LANES, 10, 12, 3),
-    "tensors": Sum(torch.from_numpy(LANES), 10, 12, 3),
+    "sum": Sum(LANES, 10, 12, 12, 3),
+    "tensors": Sum(torch.from_numpy(LANES), 10, 12, 12, 3),
     "blocks": BlockSum(np.arange(2), np.ones((2, 5), np.int32)),
     "indexed": IndexedSum(np.arange(10), np.ones(10, np.int32), 10),
     "server": ServerSum(FLOATS),
@@ -51,11 +51,17 @@ def test_what_is_no_exchange_is_refused(yielded: Any, got: str) -> None:
 @pytest.mark.parametrize(
     ("exchange", "text"),
     [
-        # Levels that nobody packed would be added as if they were lanes.
-        (Sum(FLOATS, 10, 8, 3), "Sum: lanes must be an array of uint8, got float32"),
-        (Sum(None, 10, 8, 3), "Sum: lanes must be an array of uint8, got NoneType"),
         (
-            Sum(LANES[1:], 10, 12, 3),
+            Sum(LANES, 10, 13, 12, 3),
+            "Sum: bits_up must be in 1..12 (bits_down), got 13",
+        ),
+        (Sum(LANES, 10, 0, 12, 3), "Sum: bits_up must be in 1..12 (bits_down), got 0"),
+        (Sum(LANES, 10, 12, 33, 3), "Sum: bits_down must be in 1..32, got 33"),
+        # Levels that nobody packed would be added as if they were lanes.
+        (Sum(FLOATS, 10, 8, 8, 3), "Sum: lanes must be an array of uint8, got float32"),
+        (Sum(None, 10, 8, 8, 3), "Sum: lanes must be an array of uint8, got NoneType"),
+        (
+            Sum(LANES[1:], 10, 12, 12, 3),
             "Sum: lanes must be 15 bytes, 120 bits packed, got 14",
         ),
         (

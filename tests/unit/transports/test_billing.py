@@ -41,7 +41,7 @@ BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
     ),
     "max": (Max(1.0), Peak(1.0, EVERYONE), (0, 32), (0, 32), "switch"),
     "sum": (
-        Sum(BYTES, 6, 12, 9),
+        Sum(BYTES, 6, 12, 12, 9),
         Totals(BYTES, 6, 12, 9, EVERYONE),
         (6, 12),
         (6, 12),
@@ -88,6 +88,16 @@ def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     assert {(row.kind, row.destination) for row in bill} == {(kind, destination)}
     assert {(row.round_number, row.step) for row in bill} == {(5, 2)}
     assert {row.payload_bytes for row in bill} == {1440}
+
+
+def test_narrow_lanes_are_billed_in_either_width() -> None:
+    asked = {3: Sum(BYTES, 5000, 8, 12, 9)}
+    answer = Totals(BYTES, 5000, 12, 9, EVERYONE)
+    up, down = bill_exchange(asked, answer, round_number=5, step=2, payload_bytes=1440)
+    assert (up.n_items, up.bits_per_item, up.widths) == (5000, 8, (8, 12))
+    assert (down.n_items, down.bits_per_item, down.widths) == (5000, 12, (8, 12))
+    # 1,440 lanes up in a packet, 960 down: 3 answers of two packets, one of one.
+    assert (up.n_packets(WIRE), down.n_packets(WIRE)) == (4, 7)
 
 
 @pytest.mark.parametrize(

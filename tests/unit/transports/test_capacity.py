@@ -30,6 +30,23 @@ UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.floa
             for compressor in (FediAC(4, 50, 2, bits=12), SwitchML(4))
         ),
         (
+            SwitchML(4, lanes="words"),
+            {"payload_bytes": 31},
+            "payload_bytes must hold 8 lanes of 32 bits, got 31",
+        ),
+        (
+            SwitchML(4, bits=14, lanes="words"),
+            {"register_bytes": 5951},
+            "register_bytes must be at least 5952 for two packets of a sum from 4 "
+            "clients, got 5951",
+        ),
+        (
+            FediAC(4, 50, 1, lanes="dense"),
+            {"register_bytes": 5951},
+            "register_bytes must be at least 5952 for two packets of a sum from 4 "
+            "clients, got 5951",
+        ),
+        (
             OmniReduce(4, 20),
             {"payload_bytes": 64},
             "block must be at most 16 entries (payload_bytes=64), got 360",

@@ -44,7 +44,7 @@ def spoiled() -> Round:
 
 @pytest.mark.parametrize("n_threads", [0, 3])
 def test_exchange_waits_until_every_client_has_asked_it(n_threads: int) -> None:
-    together = (Max(2.0), Sum(np.zeros(1, dtype=np.uint8), 1, 8, 7))
+    together = (Max(2.0), Sum(np.zeros(1, dtype=np.uint8), 1, 8, 8, 7))
     clients = {i: client((Max(1.0),), together) for i in (4, 0, 9)}
     recorder = Recorder()
     pool = ThreadPoolExecutor(n_threads) if n_threads else None
@@ -71,8 +71,8 @@ def test_clients_that_ask_nothing_are_done_at_once() -> None:
     ("first", "second", "text"),
     [
         (
-            Sum(np.zeros(10, dtype=np.uint8), 10, 8, 7),
-            Sum(np.zeros(6, dtype=np.uint8), 6, 8, 7),
+            Sum(np.zeros(10, dtype=np.uint8), 10, 8, 8, 7),
+            Sum(np.zeros(6, dtype=np.uint8), 6, 8, 8, 7),
             "Sum with n_levels 6 but client 0 with 10",
         ),
         (

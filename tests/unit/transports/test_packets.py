@@ -36,6 +36,19 @@ class TestPieces:
         with refuses("payload_bytes must hold 2 items of 12 bits, got 1"):
             Pieces(5, 12, 1)
 
+    def test_answers_are_cut_where_packets_up_were(self) -> None:
+        # 1,920 lanes of 6 bits go up, 1,152 of 10 bits come down in a packet.
+        pieces = Pieces(5000, 6, 1440, 10)
+        assert pieces.n_items(np.arange(3)).tolist() == [1920, 1920, 1160]
+        assert (pieces.n_bytes, pieces.n_answer_bytes) == (1440, 2400)
+        assert pieces.n_part_bytes == 1440
+        assert [pieces.n_answers(*span) for span in ((0, 3), (0, 1), (2, 3))] == [
+            6,
+            2,
+            2,
+        ]
+        assert Pieces(3841, 6, 1440, 10).n_answers(0, 3) == 5
+
 
 class TestRegisters:
     def test_slots_are_those_of_the_layout(self) -> None:

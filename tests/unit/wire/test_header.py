@@ -10,6 +10,8 @@ from fediac.wire.header import (
     PAYLOAD_BYTES,
     bitmap_bytes,
     items_per_packet,
+    lanes_per_packet,
+    lanes_per_part,
 )
 
 
@@ -48,3 +50,37 @@ def test_a_payload_too_short_for_whole_bytes_is_an_error() -> None:
 )
 def test_a_bitmap_has_one_bit_a_client(n_clients: int, expected: int) -> None:
     assert bitmap_bytes(n_clients) == expected
+
+
+def test_lanes_of_one_width_fill_a_packet_as_other_items_do() -> None:
+    for bits in range(1, 33):
+        expected = items_per_packet(bits, PAYLOAD_BYTES)
+        assert lanes_per_packet(bits, bits, PAYLOAD_BYTES) == expected
+
+
+def test_lanes_of_two_widths_fill_whole_bytes_of_either() -> None:
+    for bits_down in range(2, 33):
+        for bits_up in range(1, bits_down):
+            for payload_bytes in (32, 100, PAYLOAD_BYTES):
+                up = lanes_per_packet(bits_up, bits_down, payload_bytes)
+                assert up % 8 == 0
+                assert 0 <= 8 * payload_bytes - up * bits_up < 8 * bits_up
+
+
+def test_an_answer_takes_as_many_packets_as_its_lanes_are_wider() -> None:
+    usual = {(3, 7), (6, 10), (8, 12), (4, 8), (4, 16), (8, 16), (16, 32)}
+    for bits_down in range(2, 33):
+        per_part = lanes_per_part(bits_down, PAYLOAD_BYTES)
+        for bits_up in range(1, bits_down):
+            up = lanes_per_packet(bits_up, bits_down, PAYLOAD_BYTES)
+            n_parts, n_times = -(-up // per_part), -(-bits_down // bits_up)
+            # Whole groups of eight lanes may leave too little room for the last few.
+            most = n_times if (bits_up, bits_down) in usual else n_times + 1
+            assert n_parts <= most
+
+
+def test_a_payload_too_short_for_eight_wide_lanes_is_an_error() -> None:
+    message = "payload_bytes must hold 8 lanes of 16 bits, got 15"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        lanes_per_packet(8, 16, 15)
+    assert lanes_per_packet(8, 16, 16) == 16

@@ -69,6 +69,54 @@ FOR_EACH_ISA(, pack_lanes_into,
              (const uint32_t *lanes, size_t n_lanes, int bits, uint8_t *packed),
              (lanes, n_lanes, bits, packed))
 
+/* Move four lanes of `from` bits to places `to` bits apart, which is at most 16. */
+INLINE uint64_t spread_four(uint64_t four, int from, int to) {
+    uint64_t lane = (1ull << from) - 1, pair = (1ull << 2 * from) - 1;
+    uint64_t pairs = (four & pair) | (four >> 2 * from & pair) << 2 * to;
+    uint64_t firsts = lane | lane << 2 * to;
+    return (pairs & firsts) | (pairs >> from & firsts) << to;
+}
+
+/* Widen eight lanes at a time to at most 16 bits, as long as all that is read lies in
+   `packed`; return how many. Like pack_narrow, this writes 16 bytes for eight lanes. */
+INLINE size_t widen_narrow(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
+                           int from, int to, uint8_t *wide) {
+    const uint8_t *middle = packed + from / 2; /* where the fifth lane begins */
+    int shift = 4 * from % 8;
+    size_t i = 0, step = (size_t)from, needed = step / 2 + 8;
+    for (; i + 8 <= n_lanes && needed <= n_bytes; i += 8, needed += step) {
+        uint64_t low = spread_four(load_word(packed), from, to);
+        uint64_t high = spread_four(load_word(middle) >> shift, from, to);
+        /* In two steps, since the shifts may be by 64. */
+        store_word(wide, low | high << (4 * to - 1) << 1);
+        store_word(wide + 8, high >> (64 - 4 * to));
+        packed += step;
+        middle += step;
+        wide += to;
+    }
+    return i;
+}
+
+INLINE void widen_lanes_body(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
+                             int from, int to, uint8_t *wide) {
+    const uint64_t mask = ~0ull >> (64 - from);
+    uint32_t lanes[WIDENED];
+    size_t first = 0;
+    if (to <= 16) first = widen_narrow(packed, n_bytes, n_lanes, from, to, wide);
+    for (size_t i = first; i < n_lanes; i++) {
+        size_t place = i * (size_t)from, byte = place / 8;
+        uint64_t word = byte + 8 <= n_bytes ? load_word(packed + byte)
+                                            : load_tail(packed + byte, n_bytes - byte);
+        lanes[i - first] = (uint32_t)(word >> place % 8 & mask);
+    }
+    pack_wide(lanes, n_lanes - first, to, wide + n_lane_bytes(first, to));
+}
+
+FOR_EACH_ISA(, widen_lanes,
+             (const uint8_t *packed, size_t n_bytes, size_t n_lanes, int from, int to,
+              uint8_t *wide),
+             (packed, n_bytes, n_lanes, from, to, wide))
+
 /* Pack integers of 4 or 8 bytes, of which the lowest `bits` bits count. */
 EXPORT void fediac_pack_lanes(const void *lanes, int lane_bytes, size_t n_lanes,
                               int bits, uint8_t *packed) {

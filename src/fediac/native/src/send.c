@@ -92,7 +92,7 @@ FOR_EACH_ISA(static, gather,
               float *restrict chosen),
              (values, offsets, n, chosen))
 
-/* fediac.core.quantize.Grid */
+/* fediac.core.quantize.Grid; a lane that is sent has `bits` bits. */
 typedef struct {
     double scale;
     uint32_t limit;

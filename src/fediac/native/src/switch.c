@@ -23,10 +23,22 @@ static int are_indices_valid(const Packet *packet) {
     return largest < packet->header.aux;
 }
 
-/* Whether the fields fit each other, and how long they say the body is. */
-static int are_fields_valid(const Header *header, size_t *n_body) {
+/* Whether a packet has lanes whose sums can be sent back. */
+static int are_lanes_valid(const Header *header, size_t payload_bytes) {
+    unsigned bits_up = header->bits_up, bits = header->bits;
+    if (!header->n_items || header->threshold || bits_up < 1 || bits_up > bits ||
+        bits > WORD_BITS)
+        return 0;
+    return bits_up == bits || lanes_per_part(payload_bytes, bits);
+}
+
+/* Whether the fields fit each other, and how long they say the body is. Only sums have
+   lanes, and only answers have parts. */
+static int are_fields_valid(const Header *header, size_t payload_bytes,
+                            size_t *n_body) {
     size_t n_items = header->n_items;
-    if (header->flags & ANSWER)
+    if (header->flags & ANSWER || header->part ||
+        (header->bits_up && header->kind != SUM))
         return 0;
     switch (header->kind) {
     case MAX:
@@ -38,8 +50,8 @@ static int are_fields_valid(const Header *header, size_t *n_body) {
         return n_items && header->threshold && header->bits <= 32 &&
                header->aux < INFINITY_BITS;
     case SUM:
-        *n_body = (n_items * header->bits + 7) / 8;
-        return n_items && 1 <= header->bits && header->bits <= 32 && !header->threshold;
+        *n_body = lane_bytes(n_items, header->bits_up);
+        return are_lanes_valid(header, payload_bytes);
     case BLOCK_SUM:
         *n_body = 4 * n_items;
         if (header->flags & ANNOUNCE)
@@ -67,8 +79,8 @@ static Verdict parse(const uint8_t *bytes, size_t length, size_t payload_bytes,
         header->kind > INDEXED_SUM)
         return FOREIGN;
     size_t n_body;
-    if (!are_fields_valid(header, &n_body) || n_body != packet->n_bytes ||
-        n_body > payload_bytes)
+    if (!are_fields_valid(header, payload_bytes, &n_body) ||
+        n_body != packet->n_bytes || n_body > payload_bytes)
         return MALFORMED;
     if (header->kind == INDEXED_SUM && !are_indices_valid(packet))
         return MALFORMED;
@@ -94,6 +106,8 @@ static const Job *find_job(const Job *jobs, size_t n_jobs, uint32_t number) {
 /* The most answers that one packet can cause. */
 static size_t max_answers(const Region *region, const Header *header) {
     switch (header->kind) {
+    case SUM:
+        return n_parts(region, header->n_items, header->bits_up, header->bits);
     case BLOCK_SUM:
         return n_block_slots(region) + 1;
     case INDEXED_SUM:
@@ -133,7 +147,7 @@ EXPORT int fediac_is_job_valid(const Job *job, size_t register_bytes,
         if (is_set(job->present, client))
             return 0;
     Region region = open_region(job, NULL, NULL, NULL);
-    return region.half_bytes >= slot_bytes(&region, SUM, 1);
+    return region.half_bytes >= slot_bytes(&region, region.payload_bytes);
 }
 
 /* Take packets in order, as long as their answers are sure to fit; return how many were

@@ -12,7 +12,7 @@
 enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
 enum { ANSWER = 1, PARTIAL = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
-enum { MAGIC = 0xFED1, VERSION = 1, EVERYONE = 0xFFFF, WORD_BITS = 32 };
+enum { MAGIC = 0xFED1, VERSION = 2, EVERYONE = 0xFFFF, WORD_BITS = 32 };
 enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 };
 
 /* Places of the counters, before those of drops. */
@@ -38,10 +38,12 @@ typedef struct {
     uint32_t job, round_number;
     uint16_t exchange, client;
     uint32_t packet;
-    uint16_t n_items, count;
+    uint16_t n_items;
+    union {
+        uint16_t threshold, count; /* in a client's packet, in an answer */
+    };
     uint32_t aux;
-    uint16_t threshold;
-    uint8_t bits, flags;
+    uint8_t bits_up, bits, part, flags;
 } Header;
 
 typedef struct {
@@ -71,7 +73,7 @@ typedef struct {
 typedef struct {
     uint32_t round_number, packet, aux;
     uint16_t exchange, n_items, threshold, count;
-    uint8_t kind, bits, state, unused;
+    uint8_t kind, bits, state, bits_up;
 } Slot;
 
 _Static_assert(sizeof(Header) == 32, "a header has no gaps");
@@ -102,23 +104,45 @@ INLINE size_t align(size_t n_bytes) {
     return (n_bytes + 7) / 8 * 8;
 }
 
-INLINE size_t slot_bytes(const Region *region, int kind, unsigned n_planes) {
-    size_t head = sizeof(Slot) + region->bitmap_bytes;
-    switch (kind) {
-    case MAX:
-        return head;
-    case TALLY:
-        return head + n_planes * region->payload_bytes;
-    case SUM:
-        return head + region->payload_bytes;
-    default:
-        return sizeof(Slot) + region->payload_bytes;
-    }
+/* The length of a slot whose values take `n_values` bytes. */
+INLINE size_t slot_bytes(const Region *region, size_t n_values) {
+    return sizeof(Slot) + region->bitmap_bytes + n_values;
+}
+
+INLINE size_t block_slot_bytes(const Region *region) {
+    return sizeof(Slot) + region->payload_bytes;
 }
 
 INLINE size_t n_block_slots(const Region *region) {
     size_t clocks = region->clocks_bytes, half = region->half_bytes;
-    return half > clocks ? (half - clocks) / slot_bytes(region, BLOCK_SUM, 1) : 0;
+    return half > clocks ? (half - clocks) / block_slot_bytes(region) : 0;
+}
+
+/* The bytes of so many lanes. */
+INLINE size_t lane_bytes(size_t n_lanes, unsigned bits) {
+    return (n_lanes * bits + 7) / 8;
+}
+
+/* The bytes of the sums of as many lanes as a packet up can hold. */
+INLINE size_t sums_bytes(const Region *region, unsigned bits_up, unsigned bits) {
+    size_t n_payload = region->job->payload_bytes;
+    size_t n_bytes = lane_bytes(8 * n_payload / bits_up, bits);
+    return align(n_bytes > n_payload ? n_bytes : n_payload);
+}
+
+/* How many lanes of a slot one packet of its answer holds, where there are two widths;
+   none if not even eight fit. */
+INLINE size_t lanes_per_part(size_t n_payload, unsigned bits) {
+    return 8 * n_payload / bits / 8 * 8;
+}
+
+/* How many packets answer one of a sum. */
+INLINE size_t n_parts(const Region *region, size_t n_lanes, unsigned bits_up,
+                      unsigned bits) {
+    if (bits_up == bits)
+        return 1;
+    size_t per_part = lanes_per_part(region->job->payload_bytes, bits);
+    return (n_lanes + per_part - 1) / per_part;
 }
 
 INLINE uint8_t *half_at(const Region *region, unsigned number) {

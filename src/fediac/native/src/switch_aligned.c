@@ -1,6 +1,7 @@
 /* Tally, sum and maximum: fediac.switch.aligned, with its adder and vote counters. */
 
 #include "isa.h"
+#include "lanes.h"
 #include "switch.h"
 
 enum { TILE = 64 }; /* words of every plane that are worked on together */
@@ -25,9 +26,10 @@ INLINE unsigned char add_word(unsigned char carry, uint8_t *word,
     return carry;
 }
 
-/* Add the payload as one long little-endian integer, cut at its length. */
-static void add_payload(uint8_t *registers, const uint8_t *payload, size_t n_bytes) {
-    unsigned char carry = 0;
+/* Add the payload and a carry as one long little-endian integer, cut at its length;
+   return the carry out of it where it is whole words. */
+static unsigned char add_payload(uint8_t *registers, const uint8_t *payload,
+                                 size_t n_bytes, unsigned char carry) {
     size_t i = 0;
     /* Four at a time: the carry then stays in the processor's flag for all of them. */
     for (; i + 32 <= n_bytes; i += 32) {
@@ -42,6 +44,26 @@ static void add_payload(uint8_t *registers, const uint8_t *payload, size_t n_byt
         uint64_t total = load_tail(registers + i, n_bytes - i);
         total += load_tail(payload + i, n_bytes - i) + carry;
         memcpy(registers + i, &total, n_bytes - i);
+    }
+    return carry;
+}
+
+/* Add the packet's lanes to those of its slot, which may be wider. */
+static void add_lanes(uint8_t *registers, const Packet *packet) {
+    int from = packet->header.bits_up, to = packet->header.bits;
+    if (from == to) {
+        add_payload(registers, packet->body, packet->n_bytes, 0);
+        return;
+    }
+    uint8_t wide[4 * WIDENED + WIDENED_SPARE];
+    unsigned char carry = 0;
+    for (size_t first = 0; first < packet->header.n_items; first += WIDENED) {
+        size_t n_lanes = min_size(packet->header.n_items - first, WIDENED);
+        size_t at = n_lane_bytes(first, from);
+        widen_lanes(packet->body + at, packet->n_bytes - at, n_lanes, from, to, wide);
+        /* All but the last ones are whole words. */
+        carry = add_payload(registers + n_lane_bytes(first, to), wide,
+                            n_lane_bytes(n_lanes, to), carry);
     }
 }
 
@@ -132,14 +154,27 @@ static int compare_tags(const Header *header, const Slot *slot) {
     return 0;
 }
 
+/* Answer with a complete slot's sums, in as many packets as they fill. */
+static void answer_sums(Region *region, Header header, const uint8_t *sums,
+                        const uint8_t *bitmap) {
+    size_t n_left = header.n_items, per_part = n_left;
+    if (header.bits_up != header.bits)
+        per_part = lanes_per_part(region->job->payload_bytes, header.bits);
+    for (; n_left; header.part++) {
+        header.n_items = (uint16_t)min_size(n_left, per_part);
+        size_t n_body = lane_bytes(header.n_items, header.bits);
+        answer(region, header, sums, n_body, bitmap);
+        sums += n_body;
+        n_left -= header.n_items;
+    }
+}
+
 /* Answer with what a complete slot holds. */
 static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t to) {
     const uint8_t *bitmap = at + sizeof *slot, *body = bitmap + region->bitmap_bytes;
     uint8_t gia[MAX_PAYLOAD_BYTES];
     size_t n_body = 0;
-    if (slot->kind == SUM) {
-        n_body = ((size_t)slot->n_items * slot->bits + 7) / 8;
-    } else if (slot->kind == TALLY) {
+    if (slot->kind == TALLY) {
         n_body = (slot->n_items + 7u) / 8;
         reach_threshold(body, region->payload_bytes, slot->threshold, gia, n_body);
         body = gia;
@@ -153,10 +188,14 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
                      .n_items = slot->n_items,
                      .count = slot->count,
                      .aux = slot->aux,
-                     .threshold = slot->threshold,
+                     .bits_up = slot->bits_up,
                      .bits = slot->bits,
                      .flags = is_partial ? PARTIAL : 0};
-    answer(region, header, body, n_body, is_partial ? bitmap : NULL);
+    bitmap = is_partial ? bitmap : NULL;
+    if (slot->kind == SUM)
+        answer_sums(region, header, body, bitmap);
+    else
+        answer(region, header, body, n_body, bitmap);
 }
 
 /* Find the packet's group in the slot, or take the slot over if it is free. */
@@ -168,7 +207,8 @@ static Verdict open_slot(const Header *header, uint8_t *at, size_t stride, Slot 
             int agrees = slot->kind == header->kind &&
                          slot->n_items == header->n_items &&
                          slot->threshold == header->threshold &&
-                         (slot->kind != SUM || slot->bits == header->bits);
+                         (slot->kind != SUM || (slot->bits_up == header->bits_up &&
+                                                slot->bits == header->bits));
             return agrees ? KEPT : MALFORMED;
         }
         if (order < 0)
@@ -184,7 +224,8 @@ static Verdict open_slot(const Header *header, uint8_t *at, size_t stride, Slot 
                    .threshold = header->threshold,
                    .kind = header->kind,
                    .bits = header->bits,
-                   .state = OPEN};
+                   .state = OPEN,
+                   .bits_up = header->bits_up};
     return KEPT;
 }
 
@@ -205,7 +246,7 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
         return DUPLICATE;
     set_bit(bitmap, header->client);
     if (slot.kind == SUM)
-        add_payload(values, packet->body, packet->n_bytes);
+        add_lanes(values, packet);
     else if (slot.kind == TALLY)
         count_votes(values, region->payload_bytes, n_planes(slot.threshold),
                     packet->body, packet->n_bytes);
@@ -223,8 +264,10 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
 
 Verdict process_aligned(Region *region, const Packet *packet) {
     const Header *header = &packet->header;
-    unsigned planes = header->kind == TALLY ? n_planes(header->threshold) : 1;
-    size_t stride = slot_bytes(region, header->kind, planes);
+    size_t n_values = header->kind == SUM
+                          ? sums_bytes(region, header->bits_up, header->bits)
+                          : n_planes(header->threshold) * region->payload_bytes;
+    size_t stride = slot_bytes(region, n_values);
     size_t n_slots = region->half_bytes / stride;
     unsigned number;
     Verdict verdict = enter(region, header, stride, n_slots, &number);
@@ -247,7 +290,7 @@ static int is_older(const Slot *slot, const Slot *other) {
 }
 
 Verdict process_max(Region *region, const Packet *packet) {
-    size_t stride = slot_bytes(region, MAX, 1);
+    size_t stride = slot_bytes(region, 0);
     uint8_t *first = region->registers + sizeof(Record), *second = first + stride;
     Slot one = read_slot(first), other = read_slot(second);
     if (one.state != FREE && compare_tags(&packet->header, &one) == 0)

@@ -170,7 +170,7 @@ Verdict process_block(Region *region, const Packet *packet) {
     const Header *header = &packet->header;
     Area area = {.region = region,
                  .packet = packet,
-                 .stride = slot_bytes(region, BLOCK_SUM, 1),
+                 .stride = block_slot_bytes(region),
                  .n_slots = n_block_slots(region)};
     Verdict verdict = enter(region, header, area.stride, area.n_slots, &area.number);
     if (verdict != KEPT)

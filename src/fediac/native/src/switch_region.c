@@ -12,7 +12,7 @@ Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
                      .counts = counts,
                      .answers = answers};
     region.clocks_bytes = 8 + region.bitmap_bytes + align(4 * (size_t)job->n_clients);
-    region.halves_at = sizeof(Record) + 2 * slot_bytes(&region, MAX, 1);
+    region.halves_at = sizeof(Record) + 2 * slot_bytes(&region, 0);
     if (job->register_bytes > region.halves_at)
         region.half_bytes = (job->register_bytes - region.halves_at) / 16 * 8;
     return region;

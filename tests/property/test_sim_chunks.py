@@ -82,7 +82,12 @@ def ledgers(draw: st.DrawFn, n_clients: int) -> Ledger:
             "serversum", n_votes // 8, 32, n_clients=n_clients, step=5, phase="dense"
         ),
     ]
-    kept = draw(st.lists(st.sampled_from(range(7)), min_size=1, unique=True))
+    bits_up, bits_down = draw(st.sampled_from([(4, 8), (6, 10), (8, 12), (5, 32)]))
+    every.append(
+        exchange("sum", n_votes // 4, bits_down, n_clients=n_clients, step=6,
+                 bits_up=bits_up, phase="wide")
+    )  # fmt: skip
+    kept = draw(st.lists(st.sampled_from(range(8)), min_size=1, unique=True))
     return ledger(*(rows for i, rows in enumerate(every) if i in kept))
 
 

@@ -102,19 +102,35 @@ def make_exchange(
         every = {(c, j) for c, count in counts.items() for j in range(count)}
         groups = [Group(every, n_answers)]
     else:
+        parts = part_counts(down, network) or [1] * max(counts.values())
         groups = [
-            Group({(c, j) for c, count in counts.items() if j < count})
+            Group({(c, j) for c, count in counts.items() if j < count}, parts[j])
             for j in range(max(counts.values()))
         ]
     is_far = first.destination == "server"
     window = 0
     if network.memory is not None and is_aligned and not is_far:
-        window = network.memory.window_of(first.kind)
+        window = network.memory.window_of(first.kind, first.widths)
 
     def needs(number: int) -> int:
-        return max(0, number - window + 1) if window else 0
+        n_groups = max(0, number - window + 1) if window else 0
+        return sum(group.n_answers for group in groups[:n_groups])
 
     return Exchange(is_far, groups, counts, dict.fromkeys(ups, needs))
+
+
+def part_counts(row: Row, network: Network) -> list[int] | None:
+    """Packets that answer each packet up, where lanes are narrower up."""
+    if row.widths is None:
+        return None
+    per_packet, per_part = (
+        8 * network.view.payload_bytes // bits for bits in row.widths
+    )
+    counts, n_left = [], row.n_items
+    while n_left > 0 or not counts:
+        counts.append(max(1, -(-min(n_left, per_packet) // per_part)))
+        n_left -= per_packet
+    return counts
 
 
 def make_block_exchange(ups: dict[int, Row], down: Row, network: Network) -> Exchange:

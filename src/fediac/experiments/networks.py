@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
@@ -197,9 +198,25 @@ def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bound
     }
     kinds = {"tally": Kind.TALLY, "sum": Kind.SUM, "blocksum": Kind.BLOCK_SUM}
     missing = {
-        name: f"memory must be at least {layout.least_bytes(kind, 2, threshold)} for a "
-        f"{name} from {say_count(n_clients, 'client')}, got {register_bytes}"
+        name: _too_small(layout, name, layout.least_bytes(kind, 2, threshold))
         for name, kind in kinds.items()
     }
     slots = {kind: window for kind, window in windows.items() if window}
-    return Bounded(slots, missing=missing)
+    return Bounded(slots, missing=missing, wide_slots=partial(_wide_window, layout))
+
+
+def _wide_window(layout: Layout, bits_up: int, bits_down: int) -> int:
+    widths = bits_up, bits_down
+    window = layout.n_slots(Kind.SUM, widths=widths) // 2
+    if not window:
+        least = layout.least_bytes(Kind.SUM, 2, widths=widths)
+        raise ValueError(_too_small(layout, "sum", least))
+    return window
+
+
+def _too_small(layout: Layout, name: str, least: int) -> str:
+    clients = say_count(layout.n_clients, "client")
+    return (
+        f"memory must be at least {least} for a {name} from {clients}, "
+        f"got {layout.register_bytes}"
+    )

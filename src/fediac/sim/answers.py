@@ -47,8 +47,11 @@ def order_answers(step: Step, uploads: Uploads) -> tuple[Ints, list[tuple[int, i
     """
     ready = []
     for exchange, done in zip(step.exchanges, uploads.done, strict=True):
-        n_more = exchange.n_answers - exchange.n_groups
-        ready.append(np.append(done, np.full(n_more, done[-1])) if n_more else done)
+        if exchange.n_answers > exchange.n_groups:
+            counts = np.full(exchange.n_groups, exchange.n_parts)
+            counts[-1] = exchange.n_last
+            done = np.repeat(done, counts)
+        ready.append(done)
     if len(ready) == 1:
         return ready[0], [(len(ready[0]), 0)]
     every = np.concatenate(ready)

@@ -261,7 +261,7 @@ class _Run:
         group = exchange.n_answered
         exchange.n_answered += 1
         is_last = exchange.n_answered == exchange.plan.n_groups
-        n_packets = exchange.plan.n_answers - group if is_last else 1
+        n_packets = exchange.plan.n_last if is_last else exchange.plan.n_parts
         for i, receiver in enumerate(self._receivers):
             times = [
                 receiver.receive_one(int(exchange.done[group]))

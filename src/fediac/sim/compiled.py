@@ -173,7 +173,7 @@ class _Run:
         structure.n_groups = exchange.n_groups
         structure.rule = int(exchange.rule)
         structure.is_far = int(exchange.is_far)
-        structure.n_answers = exchange.n_answers
+        structure.n_parts, structure.n_last = exchange.n_parts, exchange.n_last
 
     def _fill_client(self, structure: c.Client, client: int, sender: Sender) -> None:
         uplink = structure.uplink

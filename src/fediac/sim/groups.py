@@ -72,9 +72,10 @@ class Exchange:
     Attributes:
         is_far: It goes through the switch and on to the server.
         left: How many packets each group waits for.
-        n_answers: Packets that come down to each client, one a group; if there are
-            more, the rest come with the last group.
+        n_answers: Packets that come down to each client; those that the groups before
+            do not take come with the last one.
         flows: What each client sends.
+        n_parts: Packets that answer each group but the last.
         window: Packets of a client in flight with bounded memory; 0: any number.
     """
 
@@ -85,11 +86,17 @@ class Exchange:
     n_answers: int
     flows: dict[int, Flow]
     window: int = 0
+    n_parts: int = 1
 
     @property
     def n_groups(self) -> int:
         """Groups that are answered one by one."""
         return len(self.left)
+
+    @property
+    def n_last(self) -> int:
+        """Packets that answer the last group."""
+        return self.n_answers - (self.n_groups - 1) * self.n_parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,15 +172,16 @@ def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> Exchang
         left = _aligned(sides, view)
     else:
         left = np.array([sum(counts.values())], np.int32)
-    if n_answers < len(left):
+    n_parts = row.n_parts(view)
+    if n_answers <= (len(left) - 1) * n_parts:
         raise ValueError(
             f"phase {row.phase!r} must have an answer for each of "
             f"{say_count(len(left), 'group')}, got {n_answers}"
         )
     is_streamed = rule == Rule.ALIGNED and not is_far
-    window = memory.window_of(row.kind) if memory and is_streamed else 0
+    window = memory.window_of(row.kind, row.widths) if memory and is_streamed else 0
     flows = {client: Flow(count) for client, count in counts.items()}
-    return Exchange(row.phase, rule, is_far, left, n_answers, flows, window)
+    return Exchange(row.phase, rule, is_far, left, n_answers, flows, window, n_parts)
 
 
 def _are_equal(sides: _Sides) -> bool:

@@ -1,7 +1,7 @@
 """The network of a round: everybody's links, the switch, the far server, its memory."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fediac.core.ledger import PAYLOAD, View
@@ -67,11 +67,14 @@ class Bounded:
         window: Packets of a client in flight, at most as many as there are slots;
             None: as many.
         missing: Kind of exchange -> why it has no slots.
+        wide_slots: Bits of a lane up and down -> the slots of a sum with lanes of these
+            widths; None: as many as of any other.
     """
 
     n_slots: int | Mapping[str, int]
     window: int | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    wide_slots: Callable[[int, int], int] | None = None
 
     def __post_init__(self) -> None:
         slots = self.n_slots
@@ -81,10 +84,17 @@ class Bounded:
         if self.window is not None and self.window < 1:
             raise ValueError(f"window must be at least 1, got {self.window}")
 
-    def window_of(self, kind: str) -> int:
-        """Return how many packets of an exchange a client may have in flight."""
+    def window_of(self, kind: str, widths: tuple[int, int] | None = None) -> int:
+        """Return how many packets of an exchange a client may have in flight.
+
+        Args:
+            kind: Of the exchange.
+            widths: Bits of a lane up and down, in a sum whose answers have wider lanes.
+        """
         n_slots = self.n_slots
-        if isinstance(n_slots, Mapping):
+        if widths is not None and self.wide_slots is not None:
+            n_slots = self.wide_slots(*widths)
+        elif isinstance(n_slots, Mapping):
             if kind not in n_slots:
                 fault = f"memory must have slots for a {kind}, got none"
                 raise ValueError(self.missing.get(kind, fault))

@@ -104,6 +104,18 @@ def test_bytes_of_memory_become_slots() -> None:
     assert network_with(None).memory is None
 
 
+def test_wide_sums_have_slots_of_their_own_length() -> None:
+    memory, layout = network_with(1 << 20).memory, Layout(4, 1500, 1 << 20)
+    assert memory is not None
+    wide = layout.n_slots(Kind.SUM, widths=(4, 8)) // 2
+    assert memory.window_of("sum", (4, 8)) == wide < memory.window_of("sum") * 0.6
+    small = network_with(9000).memory
+    assert small is not None
+    assert small.window_of("sum") == 1
+    with refuses("memory must be at least 12256 for a sum from 4 clients, got 9000"):
+        small.window_of("sum", (4, 8))
+
+
 def test_memory_without_a_slot_is_refused_where_it_is_needed() -> None:
     small = network_with(9000)
     assert small.memory is not None

@@ -21,8 +21,13 @@ def exchange(
     n_down: int | None = None,
     step: int = 0,
     phase: str | None = None,
+    bits_up: int | None = None,
 ) -> list[Row]:
-    """Rows of an exchange in which all clients send the same number of items."""
+    """Rows of an exchange in which all clients send the same number of items.
+
+    With ``bits_up`` it is a sum whose lanes are narrower on their way up.
+    """
+    widths = None if bits_up is None else (bits_up, bits)
     directions: tuple[Literal["up", "down"], ...] = ("up", "down")
     return [
         Row(
@@ -33,7 +38,8 @@ def exchange(
             direction=direction,
             destination="server" if kind == "serversum" else "switch",
             n_items=n_items if direction == "up" or n_down is None else n_down,
-            bits_per_item=bits,
+            bits_per_item=bits_up or bits if direction == "up" else bits,
+            widths=widths,
             step=step,
         )
         for direction in directions

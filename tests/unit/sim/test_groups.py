@@ -30,6 +30,25 @@ def test_a_maximum_is_one_packet_each_way() -> None:
     assert (found.left.tolist(), found.n_answers) == ([4], 1)
 
 
+def test_sums_of_wider_lanes_come_down_in_parts() -> None:
+    # 2,000 lanes of 6 bits up, 1,200 of 10 bits down in a packet: 2 + 2 + 1.
+    rows = exchange("sum", 5000, 10, n_clients=3, bits_up=6)
+    found = only(rows)
+    assert found.left.tolist() == [3, 3, 3]
+    assert (found.n_answers, found.n_parts, found.n_last) == (5, 2, 1)
+    one = only(exchange("sum", 5000, 10, n_clients=3))
+    assert (one.n_answers, one.n_parts, one.n_last) == (5, 1, 1)
+
+
+def test_the_window_of_a_sum_follows_from_the_widths_of_its_lanes() -> None:
+    rows = exchange("sum", 5000, 10, n_clients=3, bits_up=6)
+    memory = Bounded(9, wide_slots=lambda up, down: down - up)
+    assert only(rows, memory).window == 4
+    assert only(packets(3), memory).window == 9
+    assert only(rows, replace(memory, window=2)).window == 2
+    assert only(rows, Bounded(9)).window == 9
+
+
 def test_repeated_packets_are_waited_for_in_the_last_group() -> None:
     rows = packets(3, n_clients=2)
     rows[0] = replace(rows[0], n_retransmitted=2)

@@ -46,7 +46,7 @@ static void answer_group(Step *step, int64_t number) {
     Exchange *exchange = &step->exchanges[number];
     int64_t group = exchange->n_answered++;
     int is_last = exchange->n_answered == exchange->n_groups;
-    int64_t n_packets = is_last ? exchange->n_answers - group : 1;
+    int64_t n_packets = is_last ? exchange->n_last : exchange->n_parts;
     for (int64_t i = 0; i < step->n_clients; i++) {
         for (int64_t j = 0; j < n_packets; j++)
             exchange->finish[i] = receive(&step->downlinks[i], exchange->done[group]);

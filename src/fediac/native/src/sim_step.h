@@ -19,9 +19,10 @@ typedef struct {
     uint8_t *is_open; /* ENDS: whether a packet of the group's own came */
     int64_t n_groups;
     int32_t rule, is_far; /* far: it goes on to the server */
-    int64_t n_answers, n_answered; /* answers of the last group are the rest of all */
-    int64_t *finish;               /* when each client got the last answer so far */
-    int64_t *received;             /* the same for the last few answers, a ring each */
+    int64_t n_parts, n_last; /* packets that answer a group, and the last one */
+    int64_t n_answered;      /* groups */
+    int64_t *finish;         /* when each client got the last answer so far */
+    int64_t *received;       /* the same for the last few groups, a ring each */
     int64_t n_ring;
 } Exchange;
 

@@ -51,6 +51,16 @@ class TestSimulate:
         assert shared["payload_mib"] == pytest.approx(alone / 8, abs=0.001)
         assert shared["entries_per_vote"] == 8
 
+    def test_narrow_lanes_make_the_way_up_cheaper(self, fediac: Command) -> None:
+        options = ["--clients=20", "--algorithm=switchml", "--bits=8"]
+        same = fediac.json("simulate", *options)
+        narrow = fediac.json("simulate", *options, "--lanes=dense")
+        assert (same["lanes"], narrow["lanes"]) == ("same", "dense")
+        # Four bits up and eight down; packets up are half as many, answers in two.
+        assert narrow["payload_mib"] == pytest.approx(0.75 * same["payload_mib"])
+        (slow,), (fast,) = same["rounds"], narrow["rounds"]
+        assert fast["round_s"] < 0.8 * slow["round_s"]
+
     def test_the_threshold_decides_how_much_is_agreed_on(self, fediac: Command) -> None:
         def chosen(*options: str) -> int:
             found: int = fediac.json("simulate", *SMALL, *options)["chosen"]
@@ -182,6 +192,14 @@ class TestSimulate:
             (
                 ["--algorithm=topk", "--threshold=3"],
                 "--threshold does not apply to topk, only to fediac",
+            ),
+            (
+                ["--algorithm=libra", "--lanes=dense"],
+                "--lanes does not apply to libra, only to fediac, switchml",
+            ),
+            (
+                ["--lanes=wide"],
+                "--lanes must be one of same, dense, words, got 'wide'",
             ),
             (
                 ["--algorithm=libra", "--entries-per-vote=8"],

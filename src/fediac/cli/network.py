@@ -61,6 +61,15 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             metavar="N", help="Width of a level: fediac, switchml.  [default: 12]"
         ),
     ] = None,
+    lanes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Widths of lanes: same up and down, dense (as few bits up as a "
+            "client's levels need) or words (of 4, 8, 16, 32 bits): fediac, switchml.  "
+            "[default: same]",
+        ),
+    ] = None,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -123,7 +132,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 
     with named_options(
-        *("dim", "chosen", "bits", "threshold", "switch", "rates", "memory", "rounds"),
+        *("dim", "chosen", "bits", "lanes", "threshold", "switch", "rates", "memory"),
+        "rounds",
         n_clients="clients",
         compute_s="compute",
         entries_per_vote="entries-per-vote",
@@ -132,6 +142,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         given = {
             "chosen": chosen,
             "bits": bits,
+            "lanes": lanes,
             "threshold": threshold,
             "entries_per_vote": entries_per_vote,
         }
@@ -150,6 +161,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             if entries_per_vote is None
             else parse_count(entries_per_vote, name="entries_per_vote"),
             register_bytes=register_bytes or DEFAULT_REGISTER_BYTES,
+            lanes="same" if lanes is None else lanes,  # type: ignore[arg-type] # checked
         )
         network = NetworkSetting(
             switch,

@@ -37,7 +37,7 @@ from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
-from fediac.transports.capacity import require_capacity
+from fediac.transports.capacity import known_widths, require_capacity
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
@@ -244,7 +244,7 @@ def make_chooser(
         threshold = getattr(first, "threshold", 1)
         memory = bounded_memory(register_bytes, n_clients, threshold)
         for kind in _STREAMED.get(type(first), ()):
-            memory.window_of(kind)
+            memory.window_of(kind, known_widths(first) if kind == "sum" else None)
     return choose
 
 
@@ -267,7 +267,9 @@ def _make_algorithm(
             return _make_fediac(settings, dim, n, threshold, bits)
         case "switchml":
             switchml = settings.switchml
-            return SwitchML(n, switchml.bits, switchml.residual, switchml.fade)
+            return SwitchML(
+                n, switchml.bits, switchml.residual, switchml.fade, switchml.lanes
+            )
         case "omnireduce":
             omnireduce = settings.omnireduce
             n_sent = _count(omnireduce.sent, "entries", of=dim, name="omnireduce.sent")
@@ -310,6 +312,7 @@ def _make_fediac(
         entries_per_vote=settings.fediac.entries_per_vote,
         fade=settings.fediac.fade,
         clip=settings.fediac.clip,
+        lanes=settings.fediac.lanes,
     )
 
 

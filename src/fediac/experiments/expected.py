@@ -19,7 +19,7 @@ from scipy.special import betainc
 from fediac.compressors import CATALOG, find
 from fediac.core.groups import check_length, count_groups
 from fediac.core.ledger import Destination, Direction, Ledger, Row
-from fediac.core.quantize import level_limit
+from fediac.core.widths import Lanes, check_rule, lane_widths
 from fediac.errors import ConfigError
 from fediac.experiments.algorithms import PAPER_THRESHOLD
 from fediac.experiments.shares import parse_share
@@ -52,7 +52,8 @@ class ExpectedRound:
     Attributes:
         n_chosen: Entries one client sends: the size of fediac's gia, or k where
             clients send their k largest; None: as in the paper.
-        bits: Width of a level, for fediac and switchml.
+        bits: Width of a sum of levels, for fediac and switchml.
+        lanes: How wide their lanes are, see `fediac.core.widths`.
         threshold: Votes an entry needs, for fediac.
         entries_per_vote: Neighbouring entries that share a vote, for fediac.
         register_bytes: The switch's memory: libra's hot entries are as many as fit.
@@ -66,6 +67,7 @@ class ExpectedRound:
     threshold: int | None = None
     entries_per_vote: int = 1
     register_bytes: int = DEFAULT_REGISTER_BYTES
+    lanes: Lanes = "same"
 
     def __post_init__(self) -> None:
         find(self.algorithm)
@@ -88,8 +90,9 @@ class ExpectedRound:
         check_length("entries_per_vote", self.entries_per_vote)
         if self.bits > 32:
             raise ValueError(f"bits must be at most 32, got {self.bits}")
+        check_rule(self.lanes)
         if self.algorithm in ("fediac", "switchml"):
-            level_limit(bits=self.bits, n_clients=self.n_clients)
+            lane_widths(bits=self.bits, n_clients=self.n_clients, lanes=self.lanes)
 
     @property
     def votes_needed(self) -> int:
@@ -97,6 +100,11 @@ class ExpectedRound:
         if self.threshold is None:
             return min(PAPER_THRESHOLD, self.n_clients)
         return self.threshold
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Return the bits of a lane up and down."""
+        return lane_widths(bits=self.bits, n_clients=self.n_clients, lanes=self.lanes)
 
     @property
     def chosen(self) -> int:
@@ -157,7 +165,7 @@ class _Rows:
         kind: str,
         *,
         items: tuple[int, int],
-        bits: int,
+        bits: int | tuple[int, int],
         blocks: tuple[Blocks, Blocks] | None = None,
         is_joined: bool = False,
     ) -> None:
@@ -167,13 +175,14 @@ class _Rows:
             phase: Name of the exchange.
             kind: Its type.
             items: Up and down.
-            bits: Of an item.
+            bits: Of an item; where lanes may be narrower up, of one up and down.
             blocks: Block numbers up and down, if it is a block sum.
             is_joined: It travels together with the one before.
         """
         self._step += not is_joined
         destination: Destination = "server" if kind == "serversum" else "switch"
         directions: tuple[Direction, Direction] = ("up", "down")
+        bits_up, bits_down = both = (bits, bits) if isinstance(bits, int) else bits
         for side, direction in enumerate(directions):
             numbers = None if blocks is None else blocks[side]
             self.rows += [
@@ -185,7 +194,8 @@ class _Rows:
                     direction=direction,
                     destination=destination,
                     n_items=items[side],
-                    bits_per_item=bits,
+                    bits_per_item=both[side],
+                    widths=both if bits_up < bits_down else None,
                     blocks=numbers,
                     n_bare=_n_bare(direction, numbers),
                     step=self._step,
@@ -210,12 +220,13 @@ def _fediac(setting: ExpectedRound, rows: _Rows) -> None:
     rows.ask("votes", "tally", items=(n_groups, n_groups), bits=1)
     if setting.chosen:
         items = (setting.chosen, setting.chosen)
-        rows.ask("levels", "sum", items=items, bits=setting.bits)
+        rows.ask("levels", "sum", items=items, bits=setting.widths)
 
 
 def _switchml(setting: ExpectedRound, rows: _Rows) -> None:
     rows.ask_peak()
-    rows.ask("levels", "sum", items=(setting.dim, setting.dim), bits=setting.bits)
+    items = (setting.dim, setting.dim)
+    rows.ask("levels", "sum", items=items, bits=setting.widths)
 
 
 def _omnireduce(setting: ExpectedRound, rows: _Rows) -> None:

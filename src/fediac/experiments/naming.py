@@ -89,4 +89,5 @@ def setting_names(settings: RunSettings) -> Mapping[str, str]:
         "n_sent": f"{own}.sent",
         "bits": f"{own}.bits",
         "fade": f"{own}.fade",
+        "lanes": f"{own}.lanes",
     }

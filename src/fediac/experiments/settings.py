@@ -186,6 +186,9 @@ class FediacSettings:
             entries, as many as it votes for, as its peak; levels beyond are clamped.
             Smaller widths then go further; the bound on the width does not know of it.
             By default nothing is clipped.
+        lanes: How wide lanes are: ``same``, as many bits up as down; ``dense``, only as
+            many up as a client's own levels need, for the same sums; ``words``, the
+            same in widths of 4, 8, 16 or 32 bits, which leave levels more room.
     """
 
     votes: Share = "5%"
@@ -196,6 +199,7 @@ class FediacSettings:
     residual: bool = True
     fade: float = 0.0
     clip: float | None = None
+    lanes: Literal["same", "dense", "words"] = "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +210,13 @@ class SwitchmlSettings:
         bits: Width of the switch's sums.
         residual: Keep the rounding error for the next round.
         fade: Share of what is kept that is forgotten every round, from 0 to below 1.
+        lanes: How wide lanes are: ``same``, ``dense`` or ``words``, as FediAC's.
     """
 
     bits: int = 12
     residual: bool = True
     fade: float = 0.0
+    lanes: Literal["same", "dense", "words"] = "same"
 
 
 @dataclass(frozen=True, slots=True)

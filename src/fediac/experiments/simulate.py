@@ -28,6 +28,7 @@ _USED_BY = {
     "entries_per_vote": ("fediac",),
     "chosen": ("fediac", "omnireduce", "libra", "topk"),
     "bits": ("fediac", "switchml"),
+    "lanes": ("fediac", "switchml"),
     "threshold": ("fediac",),
 }
 """Option -> the algorithms whose rounds it changes."""
@@ -156,6 +157,7 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "n_clients": setting.n_clients,
         "chosen": setting.chosen,
         "bits": setting.bits,
+        "lanes": setting.lanes,
         "entries_per_vote": setting.entries_per_vote,
         "switch": network.switch,
         "rates": list(network.rates),

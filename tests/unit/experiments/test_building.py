@@ -82,6 +82,14 @@ def test_a_residual_fades_as_its_algorithms_table_says(
     assert federation.compressor(1).fade == 0.25
 
 
+@pytest.mark.parametrize("algorithm", ["fediac", "switchml"])
+def test_lanes_are_what_its_algorithms_table_says(build: Any, algorithm: str) -> None:
+    federation = build(
+        algorithm=algorithm, **{algorithm: {"lanes": "words"}}
+    ).federation
+    assert federation.compressor(1).lanes == "words"
+
+
 def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
     experiment = build(
         clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}
@@ -209,6 +217,15 @@ def test_a_clock_without_slots_is_refused_before_training(
     with pytest.raises(ValueError, match=rf"^memory must be at least \d+ for a {kind}"):
         build(algorithm=algorithm, network=small)
     build(algorithm="topk", network=small)
+
+
+def test_a_clock_without_slots_for_wide_sums_is_refused_before_training(
+    build: Any,
+) -> None:
+    small = {"memory": "bounded", "register_bytes": 6800}
+    build(algorithm="switchml", network=small)
+    with refuses("memory must be at least 6816 for a sum from 3 clients, got 6800"):
+        build(algorithm="switchml", network=small, switchml={"lanes": "dense"})
 
 
 def test_widths_that_cannot_hold_all_clients_are_refused_before_training(

@@ -18,6 +18,7 @@ from fediac.compressors import (
     TopK,
 )
 from fediac.core.ledger import Ledger, Row
+from fediac.core.widths import LANES, Lanes
 from fediac.errors import ConfigError
 from fediac.experiments.expected import ExpectedRound, expected_ledger, list_expected
 from fediac.switch import Switch
@@ -55,6 +56,18 @@ def test_dense_rounds_are_exactly_as_expected(
 ) -> None:
     ledger, _, _ = real_ledger(compressor)
     assert expected_ledger(ExpectedRound(name, DIM, N_CLIENTS)) == ledger
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_narrow_lanes_are_exactly_as_expected(lanes: Lanes) -> None:
+    ledger, _, _ = real_ledger(SwitchML(N_CLIENTS, bits=9, lanes=lanes))
+    setting = ExpectedRound("switchml", DIM, N_CLIENTS, bits=9, lanes=lanes)
+    assert expected_ledger(setting) == ledger
+    ledger, chosen, _ = real_ledger(FediAC(N_CLIENTS, 3600, 2, bits=9, lanes=lanes))
+    setting = ExpectedRound(
+        "fediac", DIM, N_CLIENTS, chosen, bits=9, threshold=2, lanes=lanes
+    )
+    assert expected_ledger(setting) == ledger
 
 
 @pytest.mark.parametrize("entries_per_vote", [1, 8])
@@ -153,14 +166,15 @@ def test_every_algorithm_can_be_expected() -> None:
             "entries_per_vote must be 1 or a power of two in 8..4096, got 3",
         ),
         ({"bits": 40}, "bits must be at most 32, got 40"),
+        ({"lanes": "wide"}, "lanes must be one of same, dense, words, got 'wide'"),
         (
             {"bits": 2},
             "bits must leave room for 5 clients (at least 4), got 2",
         ),
     ],
 )
-def test_impossible_settings_are_refused(changes: dict[str, int], message: str) -> None:
-    setting = {"dim": 1000, "n_clients": 5} | changes
+def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    setting: dict[str, Any] = {"dim": 1000, "n_clients": 5} | changes
     with pytest.raises(ValueError, match=r"^[a-z_]+ must") as caught:
         ExpectedRound("fediac", **setting)
     assert str(caught.value) == message

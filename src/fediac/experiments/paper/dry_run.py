@@ -90,7 +90,7 @@ def _round_s(settings: RunSettings, dim: int) -> float:
             settings.fediac.threshold, of=n_clients, name="threshold"
         ),
         entries_per_vote=settings.fediac.entries_per_vote,
-        **_bits(settings),
+        **_widths(settings),
     )
     network = settings.network
     times = []
@@ -101,9 +101,10 @@ def _round_s(settings: RunSettings, dim: int) -> float:
     return min(times)
 
 
-def _bits(settings: RunSettings) -> dict[str, int]:
-    """Return the width of a level where it is given; FediAC's is agreed later."""
+def _widths(settings: RunSettings) -> dict[str, Any]:
+    """Return the widths of lanes where they are given; FediAC's are agreed later."""
+    switchml, fediac = settings.switchml, settings.fediac
     if settings.algorithm == "switchml":
-        return {"bits": settings.switchml.bits}
-    bits = settings.fediac.bits
-    return {"bits": bits} if isinstance(bits, int) else {}
+        return {"bits": switchml.bits, "lanes": switchml.lanes}
+    given = {"bits": fediac.bits} if isinstance(fediac.bits, int) else {}
+    return {"lanes": fediac.lanes, **given}

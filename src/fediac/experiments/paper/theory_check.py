@@ -77,6 +77,11 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
             "fediac.entries_per_vote must be 1 to check the theory, got "
             f"{settings.fediac.entries_per_vote}: it is about single entries"
         )
+    if settings.fediac.lanes == "words":
+        raise ConfigError(
+            "fediac.lanes must be same or dense to check the theory, got words: its "
+            "levels take what room is left"
+        )
     if not rounds or min(rounds) < 1:
         raise ConfigError(
             "rounds must name at least one round, from 1 on, got "

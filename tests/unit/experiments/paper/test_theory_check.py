@@ -183,6 +183,12 @@ def test_a_watcher_is_told_about_every_round(tmp_path: Path) -> None:
             "fediac.entries_per_vote must be 1 to check the theory, got 8: it is about "
             "single entries",
         ),
+        (
+            {"fediac": {"lanes": "words"}},
+            [1],
+            "fediac.lanes must be same or dense to check the theory, got words: its "
+            "levels take what room is left",
+        ),
         ({}, [], "rounds must name at least one round, from 1 on, got none"),
         ({}, [2, 0], "rounds must name at least one round, from 1 on, got 2, 0"),
     ],

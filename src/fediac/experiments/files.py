@@ -34,11 +34,29 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     with replacing(path) as temporary:
-        if temporary == path:  # a pipe, or what others write to as well
-            with path.open("ab") as file:
-                file.write(data)
+        if temporary == path:
+            _write_after(path, data)
         else:
             temporary.write_bytes(data)
+
+
+def _write_after(path: Path, data: bytes) -> None:
+    """Write to what is no file, after what has been written there already.
+
+    Standard output and error are written to where we have them: whoever shares them
+    would go on at the old place otherwise, over what is written now.
+    """
+    sys.stdout.flush()
+    seen = path.stat()
+    own = next((each for each in (1, 2) if _is_open_on(each, seen)), None)
+    with path.open("ab") if own is None else open(own, "wb", closefd=False) as file:
+        file.write(data)
+
+
+def _is_open_on(handle: int, seen: os.stat_result) -> bool:
+    with suppress(OSError):  # closed
+        return os.path.samestat(os.fstat(handle), seen)
+    return False
 
 
 @contextmanager

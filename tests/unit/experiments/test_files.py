@@ -136,16 +136,20 @@ def test_a_pipe_gets_all_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_a_file_that_is_open_gets_it_at_its_end(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_file_that_is_open_gets_it_at_its_end(
+    tmp_path: Path, name: str, mode: str
+) -> None:
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("needs Linux's /proc")
     path = tmp_path / "all.txt"
-    path.write_text("before\n")
     write = (
         "from pathlib import Path; from fediac.experiments.files import write_whole; "
         f"write_whole(Path({name!r}), 'here\\n'); print('after')"
     )
-    with path.open("a") as file:
+    with path.open(mode) as file:
+        file.write("before\n")
+        file.flush()
         subprocess.run([sys.executable, "-c", write], stdout=file, check=True)
     assert path.read_text() == "before\nhere\nafter\n"
     assert list(tmp_path.iterdir()) == [path]

@@ -152,7 +152,6 @@ INLINE uint8_t *half_at(const Region *region, unsigned number) {
 INLINE Slot read_slot(const uint8_t *at) {
     Slot slot;
     memcpy(&slot, at, sizeof slot);
-    slot.unused = 0; /* whatever the register says */
     return slot;
 }
 

@@ -15,6 +15,7 @@ from fediac.native.dispatch import (
     isa,
     kernels_for,
     kernels_for_lanes,
+    kernels_for_steps,
     name_kernels,
 )
 from fediac.native.kernels import Kernels
@@ -28,6 +29,7 @@ __all__ = [
     "isa",
     "kernels_for",
     "kernels_for_lanes",
+    "kernels_for_steps",
     "n_threads",
     "name_kernels",
     "set_threads",

@@ -4,6 +4,7 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 from fediac.native import library
 from fediac.native.arrays import (
@@ -89,6 +90,13 @@ def kernels_for_lanes(lanes: Array) -> Kernels | DeviceKernels | None:
     if lanes_fit_on_device(lanes):
         return _switch.kernels_on_device()
     return _switch.kernels() if lanes_fit(lanes) else None
+
+
+def kernels_for_steps() -> ModuleType | None:
+    """Return the Triton kernels of a training step, None where there is no Triton."""
+    if _switch.kernels_on_device() is None:
+        return None
+    return importlib.import_module("fediac.native.step_kernels")
 
 
 @contextmanager

@@ -1,14 +1,11 @@
 """Local training on one CUDA device: several clients at once, a stream each.
 
 A step at batch 50 is too small to fill a large GPU, and launching its hundreds of
-kernels takes longer than running them. So one SGD step, from picking the batch to
-changing the weights, is captured once as a CUDA graph for each of a few replicas; a
-client's training is that graph replayed, and replicas run side by side on their own
-streams. Nothing leaves the device.
+kernels takes longer than running them. So one SGD step is recorded (`replica`), and
+replicas of the model run side by side on their own streams. Nothing leaves the device.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,159 +26,19 @@ from fediac.training.local import (
     normalize,
 )
 from fediac.training.recalibration import draw_examples, measure
+from fediac.training.replica import (
+    Batch,
+    Data,
+    Replica,
+    Start,
+    find_kernels,
+    in_bfloat16,
+    repeating,
+)
+from fediac.training.tracing import can_trace
 from fediac.training.trial import check_for_cuda
 
 EVALUATION_BATCH = 1000
-_N_WARMUP_STEPS = 3
-
-
-def _narrow() -> torch.autocast:
-    """Let layers work in bfloat16 where they may.
-
-    Casts of weights are not kept: a recorded step must repeat them, whoever calls.
-    """
-    return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
-
-
-def _repeating() -> AbstractContextManager[None]:
-    """Let cuDNN take only kernels that repeat, and not the fastest in a trial."""
-    return torch.backends.cudnn.flags(enabled=True, deterministic=True, benchmark=False)
-
-
-class _Data:
-    """Images and labels on the device, as bytes until they are used."""
-
-    def __init__(self, examples: Examples, dataset: Dataset, device: str) -> None:
-        images = torch.from_numpy(examples.images).to(device)
-        if images.dim() == 4:
-            images = images.contiguous(memory_format=torch.channels_last)
-        self._images = images
-        self.labels = torch.from_numpy(examples.labels).to(device)
-        mean = torch.tensor(dataset.mean, device=device).view(1, -1, 1, 1)
-        std = torch.tensor(dataset.std, device=device).view(1, -1, 1, 1)
-        self._scale, self._shift = 1.0 / (255.0 * std), -mean / std
-
-    def pick(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of some examples; bytes are normalized pixels."""
-        images = self._images.index_select(0, indices)
-        labels = self.labels.index_select(0, indices)
-        if images.dtype != torch.uint8:
-            return images, labels
-        return images.to(torch.float32) * self._scale + self._shift, labels
-
-
-class _Replica:
-    """A copy of the model with one captured training step.
-
-    What changes from step to step lives on the device, so that a replay needs nothing
-    from the host: the order of examples, the number of the step, the rate, the loss.
-    """
-
-    def __init__(
-        self,
-        model: FlatModel,
-        data: _Data,
-        batch_size: int,
-        max_examples: int,
-        aside: torch.cuda.Stream,
-    ) -> None:
-        self.model = model
-        _forget_batch_counts(model.module)
-        buffers = list(model.module.buffers())
-        self._counters = [
-            (each, each.clone()) for each in buffers if not each.is_floating_point()
-        ]
-        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch has none
-        device = model.parameters.device
-        self._data = data
-        self._order = torch.zeros(max_examples, dtype=torch.int64, device=device)
-        self._step = torch.zeros(1, dtype=torch.int64, device=device)
-        self._places = torch.arange(batch_size, device=device)
-        self._rate = torch.zeros((), device=device)
-        self._loss = torch.zeros((), device=device)
-        self._optimizer = torch.optim.SGD(
-            model.module.parameters(), lr=self._rate, fused=True
-        )
-        self._graph = self._capture(aside)
-
-    def _run_step(self) -> None:
-        first = self._step * len(self._places)
-        indices = self._order.index_select(0, first + self._places)
-        images, labels = self._data.pick(indices)
-        with _narrow():
-            loss = functional.cross_entropy(self.model.module(images), labels)
-        # Without a gradient to add to, backward hands over its own: no copies.
-        self._optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        self._optimizer.step()
-        self._step.add_(1)
-        self._loss.add_(loss.detach())
-
-    def _capture(self, aside: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-        """Record one step. Its kernels are chosen here, and only ones that repeat."""
-        with _repeating():
-            return self._record(aside)
-
-    def _record(self, aside: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-        self.model.module.train()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(_N_WARMUP_STEPS):
-                self._run_step()
-                self._step.zero_()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        # PyTorch has one cuBLAS workspace a stream. Graphs recorded on one stream share
-        # it, and replayed side by side, as replicas are, they would write over each
-        # other's sums. So each has a stream of its own, on which nothing ran before:
-        # its workspace then is the graph's own memory.
-        with torch.cuda.graph(graph, stream=self.stream):
-            self._run_step()
-        return graph
-
-    def train(
-        self, start: "_Start", examples: Tensor, n_steps: int, rate: float
-    ) -> Iterator[None]:
-        """Queue a client's training on this replica's stream, a step at a time."""
-        with torch.cuda.stream(self.stream):
-            self.model.parameters.copy_(start.parameters)
-            self.model.statistics.copy_(start.statistics)
-            for counter, first in self._counters:
-                counter.copy_(first)
-            self._order[: len(examples)].copy_(examples)
-            self._step.zero_()
-            self._loss.zero_()
-            self._rate.fill_(rate)
-        for _ in range(n_steps):
-            with torch.cuda.stream(self.stream):
-                self._graph.replay()
-            yield
-
-    def changes(self, start: "_Start") -> tuple[Tensor, Tensor, Tensor]:
-        """Return update, statistics and summed loss of the training just queued."""
-        with torch.cuda.stream(self.stream):
-            update = start.parameters - self.model.parameters
-            statistics = start.statistics - self.model.statistics
-            return update, statistics, self._loss.clone()
-
-
-def _forget_batch_counts(module: nn.Module) -> None:
-    """Let batch norm count no batches where it does not read the count.
-
-    It is one launch a layer and step, for a number that nobody looks at in a replica.
-    """
-    for each in module.modules():
-        is_norm = isinstance(each, nn.modules.batchnorm._NormBase)
-        if is_norm and each.momentum is not None:
-            each.register_buffer("num_batches_tracked", None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """What a client's training starts from."""
-
-    parameters: Tensor
-    statistics: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +47,7 @@ class _Round:
 
     number: int
     rate: float
-    starts: Mapping[int, _Start]
+    starts: Mapping[int, Start]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +98,23 @@ class CudaEngine:
         self._settings = settings
         self._seed = seed
         self._clients = [torch.from_numpy(each).to(device) for each in clients]
-        data = self._train_data = _Data(dataset.train, dataset, device)
-        self._test = _Data(dataset.test, dataset, device)
+        data = self._train_data = Data(dataset.train, dataset, device)
+        self._test = Data(dataset.test, dataset, device)
         module = build()
         two = Examples(dataset.train.images[:2], dataset.train.labels[:2])
-        check_for_cuda(module, normalize(two, dataset)[0], dataset.n_classes)
+        inputs, _ = normalize(two, dataset)
+        check_for_cuda(module, inputs, dataset.n_classes)
+        kernels = find_kernels() if can_trace(module, inputs) else None
         self.model = flatten_model(module, device=device)
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch has none
-        largest = max(settings.n_steps(len(each)) for each in clients)
+        n_steps = max(settings.n_steps(len(each)) for each in clients)
         self._replicas = [
-            _Replica(
+            Replica(
                 flatten_model(build(), device=device),
                 data,
-                settings.batch_size,
-                largest * settings.batch_size,
+                Batch.first(settings.batch_size, n_steps, device),
                 aside,
+                kernels,
             )
             for _ in range(_n_replicas(len(clients), n_at_once))
         ]
@@ -280,7 +139,7 @@ class CudaEngine:
         own = dict.fromkeys(clients, self.model.statistics)
         if statistics is not None:
             own = {client: statistics[client] for client in clients}
-        starts = {i: _Start(self.model.parameters, each) for i, each in own.items()}
+        starts = {i: Start(self.model.parameters, each) for i, each in own.items()}
         this = _Round(round_number, rate, starts)
         work = [
             self._train_share(replica, share, queued, this)
@@ -314,7 +173,7 @@ class CudaEngine:
 
     def _train_share(
         self,
-        replica: _Replica,
+        replica: Replica,
         share: list[int],
         queued: dict[int, _Queued],
         this: _Round,
@@ -348,7 +207,7 @@ class CudaEngine:
     def recalibrate(self, clients: list[int], *, round_number: int) -> list[Measured]:
         """Return what each client's normalizations see in the current global model."""
         self._judge.parameters.copy_(self.model.parameters)
-        with _repeating(), _narrow():
+        with repeating(), in_bfloat16():
             return [self._recalibrate_one(each, round_number) for each in clients]
 
     def _recalibrate_one(self, client: int, round_number: int) -> Measured:
@@ -367,7 +226,7 @@ class CudaEngine:
         judge.parameters.copy_(self.model.parameters)
         judge.statistics.copy_(self.model.statistics)
         judge.module.eval()
-        with _repeating():
+        with repeating():
             return self._score(judge)
 
     def _score(self, judge: FlatModel) -> Evaluation:
@@ -378,7 +237,7 @@ class CudaEngine:
             stop = min(start + EVALUATION_BATCH, n_examples)
             indices = torch.arange(start, stop, device=judge.parameters.device)
             images, labels = self._test.pick(indices)
-            with _narrow():
+            with in_bfloat16():
                 scores = judge.module(images).float()
             right += (scores.argmax(dim=1) == labels).sum()
             loss += functional.cross_entropy(scores, labels, reduction="sum")

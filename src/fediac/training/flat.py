@@ -61,8 +61,8 @@ def flatten_model(
             )
     values = _move_into_one(trained, device)
     gradients = torch.zeros_like(values)
-    for parameter, place in zip(trained, _places(trained), strict=True):
-        parameter.grad = _view(gradients, place, parameter)
+    for parameter, place in zip(trained, place_all(trained), strict=True):
+        parameter.grad = view_like(gradients, place, parameter)
     statistics = _move_into_one(floats, device)
     return FlatModel(module, values, gradients, statistics, _find_variances(module))
 
@@ -77,7 +77,8 @@ def _find_variances(module: nn.Module) -> Tensor:
     return torch.cat(flags) if flags else torch.zeros(0, dtype=torch.bool)
 
 
-def _places(tensors: Sequence[Tensor]) -> list[int]:
+def place_all(tensors: Sequence[Tensor]) -> list[int]:
+    """Return where each tensor begins in a vector that holds them all."""
     places, total = [], 0
     for each in tensors:
         places.append(total)
@@ -85,7 +86,8 @@ def _places(tensors: Sequence[Tensor]) -> list[int]:
     return places
 
 
-def _view(flat: Tensor, place: int, like: Tensor) -> Tensor:
+def view_like(flat: Tensor, place: int, like: Tensor) -> Tensor:
+    """Return the part of ``flat`` from ``place`` on as a tensor like another."""
     part = flat[place : place + like.numel()]
     if like.dim() == 4:
         out, channels, height, width = like.shape
@@ -97,8 +99,8 @@ def _move_into_one(tensors: Sequence[Tensor], device: torch.device | str) -> Ten
     """Return one vector that holds all tensors, which become views of it."""
     total = sum(each.numel() for each in tensors)
     flat = torch.empty(total, dtype=torch.float32, device=device)
-    for each, place in zip(tensors, _places(tensors), strict=True):
-        view = _view(flat, place, each)
+    for each, place in zip(tensors, place_all(tensors), strict=True):
+        view = view_like(flat, place, each)
         view.copy_(each.detach())
         each.data = view
     return flat

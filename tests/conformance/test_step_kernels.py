@@ -6,7 +6,7 @@ skipped by name.
 
 import copy
 import os
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fediac.native import StepKernels
+from fediac.training import convolutions
+from fediac.training.convolutions import Measuring, can_convolve, convolve
 from fediac.training.descent import NarrowDescent
 from fediac.training.flat import flatten_model
 from fediac.training.norms import JoinedNorm
@@ -37,10 +40,10 @@ TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
 
 
 @pytest.fixture
-def kernels() -> ModuleType:
-    from fediac.native import step_kernels
+def kernels() -> StepKernels:
+    from fediac.native import convolution_kernels, step_kernels
 
-    return step_kernels
+    return StepKernels(step_kernels, convolution_kernels)
 
 
 def draw(size: tuple[int, ...], seed: int) -> Tensor:
@@ -74,7 +77,7 @@ def is_near(got: Any, wanted: Any, dtype: torch.dtype) -> bool:
     ],
 )
 def test_joined_norms(
-    kernels: ModuleType,
+    kernels: StepKernels,
     size: tuple[int, ...],
     dtype: torch.dtype,
     *,
@@ -110,7 +113,7 @@ def test_joined_norms(
     assert torch.equal(outputs[0], outputs[-1])
 
 
-def test_norms_that_the_kernels_cannot_do_go_to_pytorch(kernels: ModuleType) -> None:
+def test_norms_that_the_kernels_cannot_do_go_to_pytorch(kernels: StepKernels) -> None:
     for norm, images in (
         (make_norm(12), draw((2, 12, 3, 3), 1)),
         (make_norm(8), draw((2, 8, 3, 3), 1).contiguous()),
@@ -123,12 +126,12 @@ def test_norms_that_the_kernels_cannot_do_go_to_pytorch(kernels: ModuleType) -> 
 
 
 @pytest.mark.parametrize("n_classes", [8, 3])
-def test_a_step_of_narrow_layers(kernels: ModuleType, n_classes: int) -> None:
+def test_a_step_of_narrow_layers(kernels: StepKernels, n_classes: int) -> None:
     """With three classes parameters begin anywhere."""
     layers = [nn.Linear(5, n_classes), nn.BatchNorm2d(16), nn.Conv2d(16, 300, 3)]
     model = flatten_model(nn.Sequential(*layers), device=DEVICE)
     start, rate = model.parameters.clone(), torch.tensor(0.1, device=DEVICE)
-    descent = NarrowDescent(model, [layers[0], layers[2]], rate, kernels)
+    descent = NarrowDescent(model, [layers[0], layers[2]], rate, kernels.steps)
     descent.begin()
     trained = list(model.module.parameters())
     kinds = [torch.bfloat16] * 2 + [torch.float32] * 2 + [torch.bfloat16] * 2
@@ -152,7 +155,7 @@ def test_a_step_of_narrow_layers(kernels: ModuleType, n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_picked_batches(kernels: ModuleType, dtype: torch.dtype) -> None:
+def test_picked_batches(kernels: StepKernels, dtype: torch.dtype) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, 3, 19, 23), dtype=np.uint8)
     labels = np.arange(20)
@@ -165,5 +168,61 @@ def test_picked_batches(kernels: ModuleType, dtype: torch.dtype) -> None:
     inputs, targets = data.pick_batch(batch, dtype, kernels)
     wanted, same = data.pick(batch.indices())
     assert torch.equal(targets, same)
-    # One rounding of 2^-9 in bfloat16; in float32 a product may be rounded or not.
-    torch.testing.assert_close(inputs, wanted.to(dtype), rtol=2**-8, atol=1e-6)
+    # One rounding in bfloat16, interpreted to the next below; in float32 a product may
+    # be rounded or not.
+    torch.testing.assert_close(inputs, wanted.to(dtype), rtol=2**-7, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "n_out", "n_taps", "stride"),
+    [
+        ((3, 64, 8, 9), 64, 3, 1),
+        ((2, 64, 9, 9), 128, 3, 1),
+        ((1, 128, 5, 7), 128, 3, 1),
+        ((3, 64, 8, 8), 128, 3, 2),
+        ((3, 128, 6, 6), 64, 1, 2),
+    ],
+)
+def test_convolutions(
+    kernels: StepKernels, size: tuple[int, ...], n_out: int, n_taps: int, stride: int
+) -> None:
+    """Interpreted in float32: the interpreter multiplies nothing narrower."""
+    dtype = torch.bfloat16 if DEVICE == "cuda" else torch.float32
+    layer = nn.Conv2d(size[1], n_out, n_taps, stride, n_taps // 2, bias=False)
+    norm = make_norm(n_out)
+    images = draw(size, 1).to(dtype).requires_grad_()
+    weight = (0.1 * draw(tuple(layer.weight.shape), 2)).to(dtype).requires_grad_()
+    same = [each.detach().double().requires_grad_() for each in (images, weight)]
+    wanted = torch.conv2d(*same, None, stride, n_taps // 2)
+    slopes = draw(tuple(wanted.shape), 3).to(dtype)
+    wanted.backward(slopes.double())
+    assert can_convolve(layer)
+    counters = torch.zeros(n_out, dtype=torch.int32, device=DEVICE)
+    measuring = Measuring(norm.running_mean, norm.running_var, counters, 0.1, 1e-5)
+    got, facts = convolve(images, weight, stride, measuring, kernels.convolutions)
+    got.backward(slopes)
+    assert is_near(got, wanted, dtype)
+    for one, two in zip((images, weight), same, strict=True):
+        assert is_near(one.grad, two.grad, dtype)
+    exact = nn.BatchNorm2d(n_out, device=DEVICE).double()
+    exact(got.detach().double())
+    assert is_near(norm.running_mean, exact.running_mean, torch.float32)
+    assert is_near(norm.running_var, exact.running_var, torch.float32)
+    rows = got.detach().double().transpose(0, 1).flatten(1)
+    mean, var = rows.mean(dim=1), rows.var(dim=1, correction=0)
+    assert is_near(facts, torch.cat([mean, (var + 1e-5) ** -0.5]), torch.float32)
+    assert not counters.any()
+
+
+def test_weights_of_few_channels_are_summed_in_parts(
+    kernels: StepKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolutions, "_N_PARTS", 2)
+    test_convolutions(kernels, (3, 64, 8, 9), 64, 3, 1)
+
+
+def test_weights_of_many_channels_are_summed_at_once(
+    kernels: StepKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolutions, "_MIN_TILES", 1)
+    test_convolutions(kernels, (1, 128, 5, 7), 128, 3, 1)

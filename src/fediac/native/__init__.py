@@ -10,6 +10,7 @@ caps the instruction set, FEDIAC_THREADS sets the number of threads.
 
 from fediac.native.device import DeviceKernels
 from fediac.native.dispatch import (
+    StepKernels,
     disabled,
     host_kernels_for,
     isa,
@@ -24,6 +25,7 @@ from fediac.native.threads import n_threads, set_threads, single_thread
 __all__ = [
     "DeviceKernels",
     "Kernels",
+    "StepKernels",
     "disabled",
     "host_kernels_for",
     "isa",

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import NamedTuple
 
 from fediac.native import library
 from fediac.native.arrays import (
@@ -92,11 +93,24 @@ def kernels_for_lanes(lanes: Array) -> Kernels | DeviceKernels | None:
     return _switch.kernels() if lanes_fit(lanes) else None
 
 
-def kernels_for_steps() -> ModuleType | None:
+class StepKernels(NamedTuple):
+    """The Triton kernels of a training step.
+
+    Attributes:
+        steps: Batch norm, picking of examples, SGD.
+        convolutions: Are for Hopper GPUs; None: are not to be used.
+    """
+
+    steps: ModuleType
+    convolutions: ModuleType | None
+
+
+def kernels_for_steps() -> StepKernels | None:
     """Return the Triton kernels of a training step, None where there is no Triton."""
     if _switch.kernels_on_device() is None:
         return None
-    return importlib.import_module("fediac.native.step_kernels")
+    names = ("step_kernels", "convolution_kernels")
+    return StepKernels(*(importlib.import_module(f"fediac.native.{n}") for n in names))
 
 
 @contextmanager

@@ -27,13 +27,45 @@ def _fold_parts(sums, columns, n_parts, n_channels, ROWS: tl.constexpr):
 
 
 @triton.jit
-def _is_last(counter, n_parts):
+def is_last_part(counter, n_parts):
     """Return whether all other parts have written theirs; then count anew."""
     tl.debug_barrier()
     is_last = tl.atomic_add(counter, 1, sem="acq_rel") == n_parts - 1
     if is_last:
         tl.store(counter, 0)
     return is_last
+
+
+@triton.jit
+def conclude_sums(
+    sums,
+    running_mean,
+    running_var,
+    facts,
+    momentum,
+    epsilon,
+    pivot,
+    columns,
+    n_rows,
+    n_parts,
+    n_channels,
+    ROWS: tl.constexpr,
+):
+    """Write channels' mean and 1 / deviation, and let running statistics follow.
+
+    The sums are of what is above or below ``pivot``, and of its squares.
+    """
+    total, squares = _fold_parts(sums, columns, n_parts, n_channels, ROWS)
+    above = total / n_rows
+    variance = tl.maximum(squares / n_rows - above * above, 0.0)
+    mean = pivot + above
+    tl.store(facts + columns, mean)
+    tl.store(facts + n_channels + columns, 1.0 / tl.sqrt(variance + epsilon))
+    old = tl.load(running_mean + columns)
+    tl.store(running_mean + columns, old + momentum * (mean - old))
+    unbiased = variance * (n_rows / (n_rows - 1.0))
+    old = tl.load(running_var + columns)
+    tl.store(running_var + columns, old + momentum * (unbiased - old))
 
 
 @triton.jit
@@ -96,18 +128,21 @@ def sum_images(
     places = sums + part * (2 * n_channels) + columns
     tl.store(places, tl.sum(first, axis=0))
     tl.store(places + n_channels, tl.sum(second, axis=0))
-    if _is_last(counters + tl.program_id(1), n_parts):
-        total, squares = _fold_parts(sums, columns, n_parts, n_channels, ROWS)
-        above = total / n_rows
-        variance = tl.maximum(squares / n_rows - above * above, 0.0)
-        mean = pivot + above
-        tl.store(facts + columns, mean)
-        tl.store(facts + n_channels + columns, 1.0 / tl.sqrt(variance + epsilon))
-        old = tl.load(running_mean + columns)
-        tl.store(running_mean + columns, old + momentum * (mean - old))
-        unbiased = variance * (n_rows / (n_rows - 1.0))
-        old = tl.load(running_var + columns)
-        tl.store(running_var + columns, old + momentum * (unbiased - old))
+    if is_last_part(counters + tl.program_id(1), n_parts):
+        conclude_sums(
+            sums,
+            running_mean,
+            running_var,
+            facts,
+            momentum,
+            epsilon,
+            pivot,
+            columns,
+            n_rows,
+            n_parts,
+            n_channels,
+            ROWS,
+        )
 
 
 @triton.jit
@@ -232,7 +267,7 @@ def sum_slopes(
     to = sums + part * (2 * n_channels) + columns
     tl.store(to, tl.sum(first, axis=0))
     tl.store(to + n_channels, tl.sum(along, axis=0))
-    if _is_last(counters + tl.program_id(1), n_parts):
+    if is_last_part(counters + tl.program_id(1), n_parts):
         total, product = _fold_parts(sums, columns, n_parts, n_channels, ROWS)
         tl.store(d_bias + columns, total)
         tl.store(d_weight + columns, product * inverse)

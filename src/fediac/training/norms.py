@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 
-LAST = torch.channels_last
+from fediac.native import StepKernels
+from fediac.training.convolutions import (
+    LAST,
+    Measuring,
+    convolve,
+    fits,
+    output_size,
+)
 
 _N_PROGRAMS = 132
 """Programs that add up rows: one for each multiprocessor of a large GPU."""
@@ -46,6 +53,7 @@ class JoinedNorm(nn.Module):
 
     Args:
         norm: The layer; its parameters and statistics are used.
+        convolution: The layer before it, if kernels may do that, too.
         rectifies: A rectifier follows.
         has_two: The output is wanted twice, for two users.
         kernels: The Triton kernels; None: PyTorch's own operations.
@@ -55,38 +63,65 @@ class JoinedNorm(nn.Module):
         self,
         norm: nn.BatchNorm2d,
         *,
+        convolution: nn.Conv2d | None = None,
         rectifies: bool,
         has_two: bool,
-        kernels: ModuleType | None,
+        kernels: StepKernels | None,
     ) -> None:
         super().__init__()
-        self.norm = norm
+        self.norm, self.convolution = norm, convolution
         self.plan = Plan(rectifies, has_two, norm.momentum or 0.0, norm.eps)
         self._kernels = kernels
         # Each kernel that counts leaves them at zero.
-        counters = norm.weight.new_zeros(norm.num_features, dtype=torch.int32)
-        self.register_buffer("counters", counters, persistent=False)
+        self.counters = norm.weight.new_zeros(norm.num_features, dtype=torch.int32)
 
     def forward(
         self, images: Tensor, others: Tensor | None = None
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Return the rectified sum of normalized images and ``others``."""
+        facts = None
+        if self.convolution is not None:
+            images, facts = self._convolve(images, others, self.convolution)
         if self._kernels is not None and self._fits(images, others):
             norm = self.norm
             out, again = _NormFunction.apply(  # type: ignore[no-untyped-call] # torch has none
-                *(images, others, norm.weight, norm.bias),
+                *(images, others, norm.weight, norm.bias, facts),
                 *(norm.running_mean, norm.running_var, self.counters),
-                *(self.plan, self._kernels),
+                *(self.plan, self._kernels.steps),
             )
         else:
             out = again = self._by_pytorch(images, others)
         return (out, again) if self.plan.has_two else out
 
+    def _convolve(
+        self, images: Tensor, others: Tensor | None, layer: nn.Conv2d
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the convolution, and facts of its channels if they were measured."""
+        kernels = None if self._kernels is None else self._kernels.convolutions
+        mean, var = self.norm.running_mean, self.norm.running_var
+        if (
+            kernels is None
+            or mean is None
+            or var is None
+            or not self.training
+            or not fits(images, layer.weight)
+        ):
+            return layer(images), None
+        stride = layer.stride[0]
+        size = output_size(images, layer.weight, stride)
+        # What was measured must be used.
+        if others is not None and not _is_like(others, size, images.dtype):
+            return layer(images), None
+        measuring = Measuring(
+            *(mean, var, self.counters), self.plan.momentum, self.plan.epsilon
+        )
+        return convolve(images, layer.weight, stride, measuring, kernels)
+
     def _fits(self, images: Tensor, others: Tensor | None) -> bool:
         return (
             self.training
             and _is_plain(images)
-            and (others is None or _is_like(others, images))
+            and (others is None or _is_like(others, images.shape, images.dtype))
         )
 
     def _by_pytorch(self, images: Tensor, others: Tensor | None) -> Tensor:
@@ -107,10 +142,10 @@ def _is_plain(images: Tensor) -> bool:
     )
 
 
-def _is_like(others: Tensor, images: Tensor) -> bool:
+def _is_like(others: Tensor, size: tuple[int, ...], dtype: torch.dtype) -> bool:
     return (
-        others.shape == images.shape
-        and others.dtype == images.dtype
+        others.shape == size
+        and others.dtype == dtype
         and others.is_contiguous(memory_format=LAST)
     )
 
@@ -169,6 +204,7 @@ class _NormFunction(Function):
         others: Tensor | None,
         weight: Tensor,
         bias: Tensor,
+        facts: Tensor | None,
         running_mean: Tensor,
         running_var: Tensor,
         counters: Tensor,
@@ -177,14 +213,15 @@ class _NormFunction(Function):
     ) -> tuple[Tensor, Tensor]:
         """Return the output, twice."""
         tiles = _cut(images)
-        facts = weight.new_empty(2 * tiles.n_channels)
-        kernels.sum_images[tiles.parts](
-            images,
-            *(_scratch(weight, tiles), counters),
-            *(running_mean, running_var, facts, plan.momentum, plan.epsilon),
-            *(tiles.n_rows, tiles.n_each, tiles.n_channels),
-            **_tile(tiles),
-        )
+        if facts is None:
+            facts = weight.new_empty(2 * tiles.n_channels)
+            kernels.sum_images[tiles.parts](
+                images,
+                *(_scratch(weight, tiles), counters),
+                *(running_mean, running_var, facts, plan.momentum, plan.epsilon),
+                *(tiles.n_rows, tiles.n_each, tiles.n_channels),
+                **_tile(tiles),
+            )
         out = torch.empty_like(images, memory_format=LAST)
         kernels.normalize_images[tiles.grid](
             *(images, images if others is None else others, out),
@@ -239,7 +276,7 @@ class _NormFunction(Function):
             **_tile(tiles),
         )
         d_others = passed if ctx.adds else None
-        return d_images, d_others, d_weight, d_bias, *[None] * 5
+        return d_images, d_others, d_weight, d_bias, *[None] * 6
 
 
 def _scratch(weight: Tensor, tiles: _Tiles) -> Tensor:

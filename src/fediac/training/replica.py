@@ -7,13 +7,13 @@ graph; a client's training is that graph replayed.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import ModuleType
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac import native
+from fediac.native import StepKernels
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.descent import Descent, NarrowDescent, PlainDescent
 from fediac.training.flat import FlatModel
@@ -38,10 +38,13 @@ def repeating() -> AbstractContextManager[None]:
     return torch.backends.cudnn.flags(enabled=True, deterministic=True, benchmark=False)
 
 
-def find_kernels() -> ModuleType | None:
+def find_kernels() -> StepKernels | None:
     """Return the kernels of a training step, None where the device has none."""
-    has_bfloat16 = torch.cuda.get_device_capability() >= (8, 0)
-    return native.kernels_for_steps() if has_bfloat16 else None
+    capability, kernels = torch.cuda.get_device_capability(), native.kernels_for_steps()
+    if kernels is None or capability < (8, 0):  # the first with bfloat16
+        return None
+    # Their tiles were chosen for Hopper; elsewhere they may not even fit.
+    return kernels if capability == (9, 0) else kernels._replace(convolutions=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Data:
         return self._images.dtype == torch.uint8 and self._images.dim() == 4
 
     def pick_batch(
-        self, batch: Batch, dtype: torch.dtype, kernels: ModuleType
+        self, batch: Batch, dtype: torch.dtype, kernels: StepKernels
     ) -> tuple[Tensor, Tensor]:
         """Return normalized pixels and labels of a step's examples, in one launch."""
         images = self._images
@@ -124,7 +127,7 @@ class Data:
         )
         labels = self.labels.new_empty(batch.size)
         n_values = images[0].numel()
-        kernels.pick_examples[(batch.size, -(-n_values // _PICK_BLOCK))](
+        kernels.steps.pick_examples[(batch.size, -(-n_values // _PICK_BLOCK))](
             *(images, self.labels, batch.order, batch.step),
             *(self._scale, self._shift, inputs, labels, n_values),
             BATCH=batch.size,
@@ -148,10 +151,10 @@ class _Plan:
     network: nn.Module
     descent: Descent
     dtype: torch.dtype = torch.float32
-    kernels: ModuleType | None = None
+    kernels: StepKernels | None = None
 
 
-def _make_plan(model: FlatModel, rate: Tensor, kernels: ModuleType | None) -> _Plan:
+def _make_plan(model: FlatModel, rate: Tensor, kernels: StepKernels | None) -> _Plan:
     """Return a plan with the kernels if there are, and if the model can be traced."""
     with in_bfloat16():
         traced = None if kernels is None else trace(model.module)
@@ -159,7 +162,7 @@ def _make_plan(model: FlatModel, rate: Tensor, kernels: ModuleType | None) -> _P
         return _Plan(model.module, PlainDescent(model, rate))
     layers = narrow_layers(traced)
     dtype = torch.bfloat16 if takes_narrow(traced, layers) else torch.float32
-    descent = NarrowDescent(model, layers, rate, kernels)
+    descent = NarrowDescent(model, layers, rate, kernels.steps)
     join_norms(traced, kernels)
     return _Plan(traced, descent, dtype, kernels)
 
@@ -177,7 +180,7 @@ class Replica:
         data: Data,
         batch: Batch,
         aside: torch.cuda.Stream,
-        kernels: ModuleType | None,
+        kernels: StepKernels | None,
     ) -> None:
         self.model = model
         model.module.train()

@@ -7,12 +7,13 @@ they are.
 
 import copy
 import operator
-from types import ModuleType
 
 import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
+from fediac.native import StepKernels
+from fediac.training.convolutions import can_convolve
 from fediac.training.norms import JoinedNorm
 
 _FAILURES = (
@@ -78,7 +79,7 @@ def can_trace(module: nn.Module, inputs: Tensor) -> bool:
     return is_same and all(torch.equal(one, two) for one, two in statistics)
 
 
-def join_norms(traced: fx.GraphModule, kernels: ModuleType | None) -> None:
+def join_norms(traced: fx.GraphModule, kernels: StepKernels | None) -> None:
     """Join batch norms with the addition and the rectifier that follow them."""
     for node in list(traced.graph.nodes):
         norm = _layer(traced, node)
@@ -202,11 +203,12 @@ def _join(
     traced: fx.GraphModule,
     run: list[fx.Node],
     norm: nn.BatchNorm2d,
-    kernels: ModuleType | None,
+    kernels: StepKernels | None,
 ) -> None:
     """Put one layer in the place of batch norm, addition and rectifier."""
     node, end = run[0], run[-1]
-    inputs = list(node.args)
+    before, convolution = _find_convolution(traced, node, kernels)
+    inputs = list(node.args if before is None else before.args)
     if len(run) == 3:
         inputs += [each for each in run[1].args if each is not node]
     users = list(end.users)
@@ -214,7 +216,11 @@ def _join(
     has_two = len(users) > 1 and end is not node
     name = f"joined_{node.name}"
     layer = JoinedNorm(
-        norm, rectifies=end is not node, has_two=has_two, kernels=kernels
+        norm,
+        convolution=convolution,
+        rectifies=end is not node,
+        has_two=has_two,
+        kernels=kernels,
     )
     traced.add_submodule(name, layer.train(norm.training))
     with traced.graph.inserting_after(end):
@@ -224,8 +230,27 @@ def _join(
         users, [outputs[0], *outputs[-1:] * (len(users) - 1)], strict=True
     ):
         user.replace_input_with(end, output)
-    for each in reversed(run):
+    for each in (*reversed(run), *([] if before is None else [before])):
         traced.graph.erase_node(each)
+
+
+def _find_convolution(
+    traced: fx.GraphModule, node: fx.Node, kernels: StepKernels | None
+) -> tuple[fx.Node, nn.Conv2d] | tuple[None, None]:
+    """Return the convolution right before a batch norm, if the kernels can do it."""
+    (before,) = node.all_input_nodes
+    layer = _layer(traced, before)
+    if (
+        kernels is None
+        or kernels.convolutions is None
+        or type(layer) is not nn.Conv2d
+        or _is_own(layer)
+        or not can_convolve(layer)
+        or len(before.users) > 1
+        or not _has_one_input(before)
+    ):
+        return None, None
+    return before, layer
 
 
 def _take_apart(graph: fx.Graph, pair: fx.Node) -> list[fx.Node]:

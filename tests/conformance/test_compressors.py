@@ -9,6 +9,8 @@ import pytest
 
 from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, aggregate
 from fediac.compressors import CATALOG, Compressor
+from fediac.core.ledger import Direction
+from fediac.core.widths import Lanes
 from fediac.transports import Aggregate
 from tests.conformance.rounds import (
     SEED,
@@ -114,6 +116,50 @@ def test_every_algorithm_is_in_the_tables() -> None:
     assert tested == {entry.compressor for entry in CATALOG.values()}
     forgetful = {type(build(2, 20)) for build in FORGETFUL.values()}
     assert forgetful == tested - {FedAvg}
+
+
+LANES_OF: dict[str, Callable[[Lanes], Compressor]] = {
+    "fediac": lambda lanes: FediAC(4, 900, 2, bits=9, lanes=lanes),
+    "fediac of growing width": lambda lanes: FediAC(
+        4, 900, 1, bits="adaptive", law="topk", entries_per_vote=8, lanes=lanes
+    ),
+    "fediac of tuned width": lambda lanes: FediAC(4, 900, 1, bits="tuned", lanes=lanes),
+    "switchml": lambda lanes: SwitchML(4, bits=7, lanes=lanes),
+}
+
+
+@pytest.mark.parametrize("transport", ["packets", "arrays"])
+@pytest.mark.parametrize("name", LANES_OF)
+def test_narrow_lanes_up_change_nothing_but_the_bill(
+    name: str, transport: str, arrays: tuple[Make, type[Any]]
+) -> None:
+    states: dict[Lanes, list[State]] = {"same": [State()] * 4, "dense": [State()] * 4}
+    for round_number in (1, 2, 3):
+        updates = make_updates(4, 9001, *arrays, seed=round_number)
+        updates[round_number] = None
+        same, dense = (
+            run_round(
+                updates,
+                LANES_OF[name](lanes),
+                transport=transport,
+                round_number=round_number,
+                states=states[lanes],
+            )
+            for lanes in states
+        )
+        for found in ("means", "residuals", "widths", "facts"):
+            assert same.fingerprint()[found] == dense.fingerprint()[found]
+        # Three of four clients: a level needs two bits less than the sum of four.
+        saved_bits: dict[Direction, int] = {"up": 2, "down": 0}
+        for direction, saved in saved_bits.items():
+            wide, narrow = (
+                each.ledger.select(direction=direction, phase="levels").rows
+                for each in (same, dense)
+            )
+            n_bits = [row.n_items * (row.bits_per_item - saved) for row in wide]
+            assert [row.n_items * row.bits_per_item for row in narrow] == n_bits
+        check_packet_counts(dense)
+        states = {"same": same.states, "dense": dense.states}
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 5, 11521])

@@ -28,8 +28,9 @@ u8, u16, u32 = (st.integers(0, (1 << bits) - 1) for bits in (8, 16, 32))
 
 def as_sent(packet: Packet) -> Packet:
     """Leave out what has no place of its own: a threshold goes up, a count down."""
-    is_answer = Flag.ANSWER in packet.flags
-    return replace(packet, **{"threshold" if is_answer else "count": 0})
+    if Flag.ANSWER in packet.flags:
+        return replace(packet, threshold=0)
+    return replace(packet, count=0)
 
 
 any_packet = st.builds(

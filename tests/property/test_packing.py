@@ -25,6 +25,7 @@ from fediac.core.consensus import agree
 from fediac.core.corrected import correct
 from fediac.core.quantize import Grid, send_chosen
 from fediac.core.voting import LAWS, Law, draw_votes
+from fediac.switch.adder import widen
 from fediac.transports.arrays import add_lanes
 from fediac.wire.pairs import pack_pairs, unpack_pairs
 from tests.packets import pack
@@ -112,17 +113,18 @@ def test_pairs_of_any_width_and_number_survive_packing(
 def test_sum_of_packed_lanes_is_the_packed_sum_of_lanes(data: Any) -> None:
     n_clients = data.draw(st.integers(1, 5))
     bits = data.draw(st.integers(n_clients.bit_length() + 1, 32))
-    top = ((1 << bits) - 1) // n_clients
+    bits_up = data.draw(st.integers(1, bits))
+    top = min(((1 << bits) - 1) // n_clients, (1 << bits_up) - 1)
     n_lanes = data.draw(st.integers(1, 40))
     lanes = data.draw(
         hnp.arrays(np.int64, (n_clients, n_lanes), elements=st.integers(0, top))
     )
-    total = add_lanes([pack_lanes(each, bits) for each in lanes], n_lanes, bits)
+    packed = [pack_lanes(each, bits_up) for each in lanes]
+    total = add_lanes(packed, n_lanes, bits_up, bits)
     assert bytes_of(total) == bytes_of(pack_lanes(lanes.sum(axis=0), bits))
-    # What a switch does: add the packets as long integers.
-    as_integers = sum(
-        int.from_bytes(bytes_of(pack_lanes(each, bits)), "little") for each in lanes
-    )
+    # What a switch does: widen the packets and add them as long integers.
+    wide = [widen(bytes_of(each), n_lanes, bits_up, bits) for each in packed]
+    as_integers = sum(int.from_bytes(each, "little") for each in wide)
     assert int.from_bytes(bytes_of(total), "little") == as_integers
 
 

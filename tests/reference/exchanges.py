@@ -126,7 +126,8 @@ def part_counts(row: Row, network: Network) -> list[int] | None:
     per_packet, per_part = (
         8 * network.view.payload_bytes // bits for bits in row.widths
     )
-    counts, n_left = [], row.n_items
+    counts: list[int] = []
+    n_left = row.n_items
     while n_left > 0 or not counts:
         counts.append(max(1, -(-min(n_left, per_packet) // per_part)))
         n_left -= per_packet

@@ -77,8 +77,7 @@ def _check_contents(asked: Exchange) -> None:
             f"got {found}"
         )
     if isinstance(asked, Tally | Sum):
-        is_tally = isinstance(asked, Tally)
-        n_bits = asked.dim if is_tally else asked.n_levels * asked.bits_up
+        n_bits = asked.n_levels * asked.bits_up if isinstance(asked, Sum) else asked.dim
         if len(array) != n_packed_bytes(n_bits):
             raise LocalProtocolError(
                 f"{kind.__name__}: {name} must be {n_packed_bytes(n_bits)} bytes, "
@@ -105,8 +104,9 @@ def _check_widths(asked: Exchange) -> None:
 
 def _check_lane_widths(asked: Sum) -> None:
     for name, most in (("bits_down", MAX_LANE_BITS), ("bits_up", asked.bits_down)):
-        bits: object = getattr(asked, name)
-        if not isinstance(bits, Integral) or not 1 <= bits <= most:
+        bits: Any = getattr(asked, name)
+        is_whole = isinstance(bits, Integral)
+        if not is_whole or not 1 <= bits <= most:
             of = " (bits_down)" if name == "bits_up" else ""
             raise LocalProtocolError(
                 f"Sum: {name} must be in 1..{most}{of}, got {bits!r}"

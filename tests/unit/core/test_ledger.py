@@ -180,11 +180,9 @@ class TestLanesOfTwoWidths:
         assert replace(up, n_retransmitted=3).n_packets(PAYLOAD) == n_up + 3
 
     def test_each_way_is_billed_in_its_own_width(self) -> None:
-        rows = [
-            row(0, direction, n_items=1000, bits_per_item=bits, widths=(6, 10))
-            for direction, bits in (("up", 6), ("down", 10))
-        ]
-        assert Ledger(tuple(rows)).traffic().payload_bits == 16_000
+        up = row(n_items=1000, bits_per_item=6, widths=(6, 10))
+        down = row(direction="down", n_items=1000, bits_per_item=10, widths=(6, 10))
+        assert Ledger((up, down)).traffic().payload_bits == 16_000
 
     def test_a_view_may_pack_whole_groups_of_lanes(self) -> None:
         # 100 bytes hold 266 lanes of 3 bits, or 33 groups of eight.

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -45,8 +47,8 @@ def test_dense_lanes_round_to_the_same_grid() -> None:
     for bits, n_clients in EVERY:
         bits_up, _ = lane_widths(bits=bits, n_clients=n_clients, lanes="dense")
         for peak in (2.0**-100, 0.3, 1e30):
-            given = {"peak": peak, "bits": bits, "n_clients": n_clients}
-            same, narrow = Grid.of(**given), Grid.of(**given, bits_up=bits_up)
+            of = partial(Grid.of, peak=peak, bits=bits, n_clients=n_clients)
+            same, narrow = of(), of(bits_up=bits_up)
             assert (same.scale, same.limit) == (narrow.scale, narrow.limit)
 
 
@@ -68,9 +70,8 @@ def test_words_leave_levels_more_room_and_hold_them_and_their_sums() -> None:
 
 
 def test_a_width_grows_to_the_next_lanes() -> None:
-    for lanes, expected in (("same", 11), ("dense", 11), ("words", 13)):
+    for lanes, expected in zip(LANES, (11, 11, 13), strict=True):
         assert next_width(bits=10, n_clients=20, lanes=lanes) == expected
-    for lanes in LANES:
         assert next_width(bits=32, n_clients=20, lanes=lanes) == 32
 
 

@@ -103,13 +103,19 @@ INLINE void widen_lanes_body(const uint8_t *packed, size_t n_bytes, size_t n_lan
     uint32_t lanes[WIDENED];
     size_t first = 0;
     if (to <= 16) first = widen_narrow(packed, n_bytes, n_lanes, from, to, wide);
-    for (size_t i = first; i < n_lanes; i++) {
-        size_t place = i * (size_t)from, byte = place / 8;
-        uint64_t word = byte + 8 <= n_bytes ? load_word(packed + byte)
-                                            : load_tail(packed + byte, n_bytes - byte);
+    size_t n_safe = n_bytes >= 8 ? (n_bytes - 8) * 8 / (size_t)from : 0;
+    size_t i = first;
+    for (; i < min_size(n_safe, n_lanes); i++) {
+        size_t place = i * (size_t)from;
+        lanes[i - first] = (uint32_t)(load_word(packed + place / 8) >> place % 8 & mask);
+    }
+    for (; i < n_lanes; i++) {
+        size_t place = i * (size_t)from;
+        uint64_t word = load_tail(packed + place / 8, n_bytes - place / 8);
         lanes[i - first] = (uint32_t)(word >> place % 8 & mask);
     }
-    pack_wide(lanes, n_lanes - first, to, wide + n_lane_bytes(first, to));
+    if (to == 32) memcpy(wide, lanes, n_lanes * sizeof *lanes);
+    else pack_wide(lanes, n_lanes - first, to, wide + n_lane_bytes(first, to));
 }
 
 FOR_EACH_ISA(, widen_lanes,

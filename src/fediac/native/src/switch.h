@@ -125,6 +125,8 @@ INLINE size_t lane_bytes(size_t n_lanes, unsigned bits) {
 
 /* The bytes of the sums of as many lanes as a packet up can hold. */
 INLINE size_t sums_bytes(const Region *region, unsigned bits_up, unsigned bits) {
+    if (bits_up == bits)
+        return region->payload_bytes;
     size_t n_payload = region->job->payload_bytes;
     size_t n_bytes = lane_bytes(8 * n_payload / bits_up, bits);
     return align(n_bytes > n_payload ? n_bytes : n_payload);

@@ -56,7 +56,8 @@ def test_a_gpu_sees_what_the_cpu_sees(engines: dict[str, Any]) -> None:
         # Convolutions take their inputs and weights, and give their output, in
         # bfloat16: each rounds by up to 2^-9, in sums of ten that may cancel.
         torch.testing.assert_close(two, one, rtol=0.02, atol=0.02)
-    assert float((on_cpu[0] - on_cpu[1]).abs().max()) > 0.1
+    # Two clients differ by more than twice what is let pass.
+    assert float((on_cpu[0] - on_cpu[1]).abs().max()) > 0.045
 
 
 def test_a_gpu_sees_the_same_again_whatever_it_did_between(

@@ -18,6 +18,7 @@ import typer
 from fediac.cli import main
 from fediac.cli.entry import app, describe_usage
 from fediac.experiments.settings import RunSettings, read_settings
+from fediac.native import dispatch, library
 from tests.integration.command import Command, Result
 
 COMMANDS = [str(info.name) for info in app.registered_commands]
@@ -108,6 +109,62 @@ def test_files_that_are_nested_too_deeply_are_one_line(
     assert fediac("run", path) == Result(
         2, "", "error: some file given is nested too deeply\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "what"),
+    [
+        ("run", "CONFIG.toml", "a file"),
+        ("compare", "CONFIG.toml", "a file"),
+        ("run config.toml --data", "--data", "a folder"),
+        ("compare config.toml --data", "--data", "a folder"),
+        ("report", "RUN", "a folder"),
+        ("report runs", "RUN", "a folder"),
+        ("report runs -o", "--output", "a file"),
+        ("paper table1 --quick --data", "--data", "a folder"),
+        ("tune", "UPDATES.npy", "a file"),
+        ("simulate --plot", "--plot", "a file"),
+        ("motivation --plot", "--plot", "a file"),
+    ],
+)
+@pytest.mark.parametrize("path", ["", " "])
+def test_a_path_that_is_empty_is_not_the_current_folder(
+    fediac: Command, line: str, name: str, what: str, path: str
+) -> None:
+    assert fediac(*line.split(), path) == Result(
+        2, "", f"error: {name} must name {what}, got {path!r}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run config.toml --out made",
+        "compare config.toml --out made",
+        "demo --out made",
+        "paper fig-noniid --quick --out made",
+        "round --dim=1000",
+        "bench --dim=1000",
+        "doctor",
+    ],
+)
+@pytest.mark.parametrize("value", ["2", "false"])
+def test_a_wrong_environment_is_one_line_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    fediac: Command,
+    line: str,
+    value: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").touch()
+    monkeypatch.setattr(library, "_loader", library._Loader())
+    monkeypatch.setattr(dispatch, "_switch", dispatch._Switch())
+    monkeypatch.setenv("FEDIAC_NATIVE", value)
+    assert fediac(*line.split()) == Result(
+        2, "", f"error: FEDIAC_NATIVE must be 0 or 1, got {value!r}\n"
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
 
 
 def test_a_number_that_is_none_is_shown(fediac: Command) -> None:

@@ -1,5 +1,6 @@
 """What options of several commands share."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,21 @@ def named_options(*same: str, **others: str) -> AbstractContextManager[None]:
 
 def out_option(text: str) -> Any:  # noqa: ANN401 - of typer's own
     """Return the option ``--out``, a folder, with its help."""
-    return typer.Option("--out", metavar="DIR", help=text, parser=_parse_out)
+    parser = path_parser("--out", "a folder")
+    return typer.Option("--out", metavar="DIR", help=text, parser=parser)
 
 
-def _parse_out(text: str | Path) -> Path:
-    """Return a folder, which has a name: an empty one would be the current folder."""
-    if not str(text).strip():
-        raise ConfigError(f"--out must name a folder, got {text!r}")
-    return Path(text)
+def path_parser(name: str, what: str) -> Callable[[str | Path], Path]:
+    """Return what reads a path, which has a name: an empty one is the current folder.
+
+    Args:
+        name: Of the option or argument, for an error.
+        what: It names: a file or a folder.
+    """
+
+    def parse(text: str | Path) -> Path:
+        if not str(text).strip():
+            raise ConfigError(f"{name} must name {what}, got {text!r}")
+        return Path(text)
+
+    return parse

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option
+from fediac.cli.options import out_option, path_parser
 from fediac.experiments.shares import parse_number
 
 _PRODUCTS = (
@@ -66,6 +66,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             metavar="DIR",
             help="The data folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]",
+            parser=path_parser("--data", "a folder"),
         ),
     ] = None,
     download: Annotated[

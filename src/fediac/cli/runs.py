@@ -7,12 +7,17 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option
+from fediac.cli.options import out_option, path_parser
 from fediac.experiments.shares import parse_count
 
 _Config = Annotated[
     Path,
-    typer.Argument(metavar="CONFIG.toml", help="The settings.", show_default=False),
+    typer.Argument(
+        metavar="CONFIG.toml",
+        help="The settings.",
+        show_default=False,
+        parser=path_parser("CONFIG.toml", "a file"),
+    ),
 ]
 _Overrides = Annotated[
     list[str],
@@ -28,6 +33,7 @@ _Data = Annotated[
         metavar="DIR",
         help="The data folder, as data.folder.  [default: $FEDIAC_DATA or "
         "~/.cache/fediac]",
+        parser=path_parser("--data", "a folder"),
     ),
 ]
 _Resume = Annotated[
@@ -201,6 +207,7 @@ def _report(
             metavar="RUN",
             help="Folders that runs wrote, or folders with runs up to 2 folders down.",
             show_default=False,
+            parser=path_parser("RUN", "a folder"),
         ),
     ],
     output: Annotated[
@@ -210,6 +217,7 @@ def _report(
             "-o",
             metavar="FILE",
             help="Where to write; - is standard output.  [default: report.html]",
+            parser=path_parser("--output", "a file"),
         ),
     ] = None,
     kind: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import named_options
+from fediac.cli.options import named_options, path_parser
 from fediac.experiments.shares import (
     parse_count,
     parse_counts,
@@ -118,6 +118,7 @@ def _tune(
             metavar="UPDATES.npy",
             help="float32 or float64 arrays of shape (dim,) or (n_updates, dim).",
             show_default=False,
+            parser=path_parser("UPDATES.npy", "a file"),
         ),
     ],
     clients: Annotated[

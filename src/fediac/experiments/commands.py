@@ -21,6 +21,7 @@ from fediac.experiments.progress import ProgressBars
 from fediac.experiments.records import CONFIG, Record
 from fediac.experiments.settings import RunSettings, read_settings
 from fediac.experiments.short_names import by_short_name, short_name
+from fediac.native.library import check_environment
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
@@ -30,10 +31,11 @@ _NEEDED = {"torch": "PyTorch", "safetensors": "safetensors", "tomli_w": "tomli-w
 
 
 def require_torch() -> None:
-    """Refuse to train where something is missing for it; nothing is imported."""
+    """Refuse to train where something is missing for it or the environment is wrong."""
     for module, name in _NEEDED.items():
         if find_spec(module) is None:
             raise ConfigError(f"training needs {name}: pip install 'fediac[train]'")
+    check_environment()
 
 
 def run_command(

@@ -74,8 +74,21 @@ def isa_cap() -> str:
 
 
 def is_wanted() -> bool:
-    """Return whether FEDIAC_NATIVE allows kernels."""
-    return os.environ.get("FEDIAC_NATIVE") != "0"
+    """Return whether FEDIAC_NATIVE allows kernels, as it does if it is not set."""
+    wanted = os.environ.get("FEDIAC_NATIVE") or "1"
+    if wanted not in ("0", "1"):
+        raise ValueError(f"FEDIAC_NATIVE must be 0 or 1, got {wanted!r}")
+    return wanted == "1"
+
+
+def check_environment() -> None:
+    """Refuse what the environment says wrongly, before hours of work depend on it.
+
+    Raises:
+        ValueError: FEDIAC_NATIVE or FEDIAC_ISA is none of what it may be.
+    """
+    is_wanted()
+    isa_cap()
 
 
 class _Loader:

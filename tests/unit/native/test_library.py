@@ -77,6 +77,26 @@ def test_kernels_can_be_turned_off_without_a_word(
     assert library._Loader().library() is None
 
 
+@pytest.mark.parametrize("value", ["1", ""])
+def test_kernels_are_wanted_unless_they_are_turned_off(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    assert library.is_wanted()
+    monkeypatch.setenv("FEDIAC_NATIVE", value)
+    assert library.is_wanted()
+
+
+@pytest.mark.parametrize("value", ["2", "false", "no", "00", " 0"])
+def test_other_words_for_kernels_are_refused(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("FEDIAC_NATIVE", value)
+    loader = library._Loader()
+    for _ in range(2):
+        with refuses(f"FEDIAC_NATIVE must be 0 or 1, got {value!r}"):
+            loader.library()
+
+
 def test_the_library_is_searched_in_all_folders_of_the_package(tmp_path: Path) -> None:
     assert library.find([str(tmp_path)]) is None
     (tmp_path / library.FILE_NAME).touch()

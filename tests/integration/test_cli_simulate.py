@@ -175,6 +175,12 @@ class TestSimulate:
             (["--compute=-1"], "--compute must be finite and at least 0, got -1.0"),
             (["--compute=nan"], "--compute must be finite and at least 0, got nan"),
             (["--rounds=0"], "--rounds must be at least 1, got 0"),
+            (
+                ["--rounds=1e18"],
+                "--rounds must be at most 100,000 (all are kept), "
+                "got 1000000000000000000",
+            ),
+            (["--plot="], "--plot must name a file, got ''"),
             (["--chosen=0"], "--chosen must be in 1..20000 (--dim), got 0"),
             (
                 ["--algorithm=fediak"],

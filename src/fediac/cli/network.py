@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import RESNET18, named_options
+from fediac.cli.options import RESNET18, named_options, path_parser
 from fediac.experiments.shares import parse_count, parse_number, parse_share
 
 _Clients = Annotated[
@@ -33,7 +33,11 @@ _Compute = Annotated[
 _Seed = Annotated[str, typer.Option(metavar="N", help="Of traces, links and servers.")]
 _Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw a picture: .png, .pdf or .svg."),
+    typer.Option(
+        metavar="FILE",
+        help="Draw a picture: .png, .pdf or .svg.",
+        parser=path_parser("--plot", "a file"),
+    ),
 ]
 
 
@@ -96,7 +100,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     ] = "unbounded",
     compute: _Compute = "2",
     rounds: Annotated[
-        str, typer.Option(metavar="N", help="Rounds, one after another.")
+        str,
+        typer.Option(metavar="N", help="Rounds, one after another; at most 100,000."),
     ] = "1",
     seed: _Seed = "1",
     plot: _Plot = None,

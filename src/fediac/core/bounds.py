@@ -28,6 +28,9 @@ Floats: TypeAlias = NDArray[np.float64]
 MAX_BITS = 64
 """Widths beyond this are refused as typing errors; no switch adds wider integers."""
 
+MIN_ALPHA = -1_000_000
+"""A decay below is a typing error: floats end far above 2**MIN_ALPHA."""
+
 _N_HEAD = 1 << 16
 _N_NODES = 16
 _MAX_PER_OCTAVE = 1000  # reached from a million clients on; some digits go then
@@ -69,6 +72,11 @@ class Setting:
             )
         if not -math.inf < self.alpha < 0:
             raise ValueError(f"alpha must be finite and below 0, got {self.alpha}")
+        if self.alpha < MIN_ALPHA:
+            raise ValueError(
+                f"alpha must be at least {MIN_ALPHA:,} (rank 2 has nothing then), "
+                f"got {self.alpha:g}"
+            )
         _check_count("entries_per_vote", self.entries_per_vote)
 
     @property

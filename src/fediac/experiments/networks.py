@@ -1,5 +1,6 @@
 """Networks as people write them: switches, rates and memory in words and numbers."""
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -29,12 +30,15 @@ from fediac.sim.rates import MAX_PACKETS, PAPER_RATES
 from fediac.switch.registers import Layout
 from fediac.wire.header import Kind
 
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)"
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]+)?)"
 _ONE = re.compile(_NUMBER, re.IGNORECASE)
 _RANGE = re.compile(f"{_NUMBER}-{_NUMBER}", re.IGNORECASE)
 
 _SLOWEST_SWITCH = 0.04
 """Packets a second; slower ones take longer for a packet than a service may."""
+
+_FASTEST_SWITCH = 1e12
+"""Packets a second; one takes a tick of the clock, which counts picoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ def parse_switch(text: str) -> Service:
             raise ValueError(
                 f"switch must be at least {_SLOWEST_SWITCH} packets a second, "
                 f"got {text}"
+            )
+        if float(written) > _FASTEST_SWITCH:
+            raise ValueError(
+                f"switch must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
+                f"a tick of the clock), got {text}"
             )
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
@@ -159,7 +168,7 @@ def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] |
             )
         return uniform_uplinks(n_clients, lowest, highest, seed=seed)
     is_number = _ONE.fullmatch(text) is not None
-    if is_number and float(text):
+    if is_number and 0.0 < float(text) < math.inf:
         return constant_uplinks(n_clients, float(text))
     if is_number or text.startswith("-") or text.lower() in ("nan", "inf"):
         raise ValueError(f"rates must be finite and above 0, got {text}")

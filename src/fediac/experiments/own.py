@@ -57,8 +57,13 @@ def list_named(algorithms: str | None) -> list[str]:
     """
     if algorithms is None:
         return list(CATALOG)
-    names = [name.strip() for name in algorithms.split(",") if name.strip()]
-    if not names:
+    names = [name.strip() for name in algorithms.split(",")]
+    if any(names) and not all(names):
+        raise ConfigError(
+            "--algorithms must have a name on both sides of a comma, "
+            f"got {algorithms!r}"
+        )
+    if not all(names):
         raise ConfigError(
             f"--algorithms must name some of {', '.join(CATALOG)} or your own as "
             f"module:name, got {algorithms!r}"
@@ -211,9 +216,10 @@ def _checked(algorithm: str, made: Any, n_clients: int) -> Compressor:  # noqa: 
     try:
         inspect.signature(made.run_round).bind("update", "state", "stream", out=None)
     except TypeError as error:
+        found = str(error).removeprefix("got ")
         raise AlgorithmError(
             f"algorithm {algorithm!r} must return a compressor whose run_round takes "
-            f"(update, state, stream, *, out), got {error}"
+            f"(update, state, stream, *, out), got {found}"
         ) from error
     number = getattr(made, "n_clients", None)
     if not isinstance(number, Integral) or number != n_clients:

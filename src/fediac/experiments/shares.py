@@ -5,7 +5,11 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-_COUNT = re.compile(r"[0-9][0-9_]*(\.[0-9]+)?(e\+?[0-9]{1,2})?", re.IGNORECASE)
+_DIGITS = r"(?:[0-9]{1,3}(?:_[0-9]{3})+|[0-9]+)"
+_COUNT = re.compile(rf"{_DIGITS}(\.[0-9]+)?(e\+?[0-9]{{1,2}})?", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"[+-]?(?:(?:{_DIGITS}\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|nan)", re.IGNORECASE
+)
 _SHARE = re.compile(r"([0-9]+(\.[0-9]+)?) ?%")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
@@ -27,7 +31,9 @@ def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
     written = text.strip()
     number = _whole_number(written.removeprefix("-"))
     if number is None:
-        raise ValueError(f"{name} must be a whole number, got {text!r}")
+        raise ValueError(
+            f"{name} must be a whole number, got {text!r}{_hint_groups(text)}"
+        )
     number = -number if written.startswith("-") else number
     if number < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {written}")
@@ -43,10 +49,10 @@ def parse_number(text: str, *, name: str) -> float:
         text: What was written.
         name: What to call it in an error.
     """
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{name} must be a number, got {text!r}") from None
+    written = text.strip()
+    if not _NUMBER.fullmatch(written):
+        raise ValueError(f"{name} must be a number, got {text!r}{_hint_groups(text)}")
+    return float(written)
 
 
 def parse_share(text: str | int, *, of: int, name: str) -> int:
@@ -65,7 +71,8 @@ def parse_share(text: str | int, *, of: int, name: str) -> int:
         number = _whole_number(written)
         if number is None or isinstance(text, bool):
             raise ValueError(
-                f"{name} must be a whole number or a share such as 5%, got {text!r}"
+                f"{name} must be a whole number or a share such as 5%, "
+                f"got {text!r}{_hint_groups(str(text))}"
             )
         return number
     percent = Fraction(share[1])
@@ -116,6 +123,12 @@ def parse_counts(text: str, *, name: str) -> list[int]:
             )
         counts.update(range(first, last + 1))
     return sorted(counts)
+
+
+def _hint_groups(text: str) -> str:
+    """Return how underscores are right, if the text has some and digits around them."""
+    is_number = re.fullmatch(r"[0-9._e%+-]*_[0-9._e%+-]*", text.strip(), re.IGNORECASE)
+    return "; write underscores between thousands only: 1_000" if is_number else ""
 
 
 def _whole_number(written: str) -> int | None:

@@ -24,6 +24,9 @@ from fediac.experiments.plots import check_plot, plot_round
 from fediac.sim import RoundTiming, simulate_round
 from fediac.transports import WIRE
 
+MAX_ROUNDS = 100_000
+"""Every round is kept until the end; more is a typing error."""
+
 _USED_BY = {
     "entries_per_vote": ("fediac",),
     "chosen": ("fediac", "omnireduce", "libra", "topk"),
@@ -77,6 +80,10 @@ def simulate(
     """Return ``n_rounds`` rounds, each beginning when the one before ends."""
     if n_rounds < 1:
         raise ValueError(f"rounds must be at least 1, got {n_rounds}")
+    if n_rounds > MAX_ROUNDS:
+        raise ValueError(
+            f"rounds must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
+        )
     links = make_network(
         network,
         n_clients=setting.n_clients,

@@ -338,6 +338,10 @@ class TestConvergence:
         ({"alpha": 0.0}, "alpha must be finite and below 0, got 0.0"),
         ({"alpha": math.nan}, "alpha must be finite and below 0, got nan"),
         ({"alpha": -math.inf}, "alpha must be finite and below 0, got -inf"),
+        (
+            {"alpha": -1e308},
+            "alpha must be at least -1,000,000 (rank 2 has nothing then), got -1e+308",
+        ),
     ],
 )
 def test_a_setting_out_of_range_is_refused(

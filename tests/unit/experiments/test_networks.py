@@ -57,6 +57,11 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
         ("-5", "rates must be finite and above 0, got -5"),
         ("nan", "rates must be finite and above 0, got nan"),
         ("0", "rates must be finite and above 0, got 0"),
+        ("1e999", "rates must be finite and above 0, got 1e999"),
+        (
+            "1e300",
+            "rates must add up to at most 536870912 packets, got 1e+300",
+        ),
         (
             "400-300",
             "rates must be a range with 0 < lowest <= highest <= 536870912, "
@@ -84,6 +89,16 @@ def test_slowest_switch_can_be_made() -> None:
     assert parse_switch("0.04").mean_s == pytest.approx(25.0, rel=1e-6)
     with refuses("switch must be at least 0.04 packets a second, got 0.0399"):
         parse_switch("0.0399")
+
+
+@pytest.mark.parametrize("text", ["1e300", "1e999", "1.1e12", "1000000000001"])
+def test_fastest_switch_is_told(text: str) -> None:
+    assert parse_switch("1e+12").mean_s == pytest.approx(1e-12, rel=1e-3)
+    with refuses(
+        "switch must be at most 1,000,000,000,000 packets a second (one a tick of the "
+        f"clock), got {text}"
+    ):
+        parse_switch(text)
 
 
 def test_memory_is_unbounded_or_bytes() -> None:

@@ -15,7 +15,7 @@ from fediac.core.rng import Stream
 from fediac.errors import AlgorithmError, ConfigError
 from fediac.experiments.building import Choices, make_chooser
 from fediac.experiments.naming import named, setting_names
-from fediac.experiments.own import make_own, require_algorithm
+from fediac.experiments.own import list_named, make_own, require_algorithm
 from fediac.experiments.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses
@@ -56,6 +56,13 @@ def gives_nothing() -> None:
 
 def ignores_clients() -> FedAvg:
     return FedAvg(20)
+
+
+class OtherOut:
+    n_clients = 3
+
+    def run_round(self, update: object, state: object, stream: object) -> object:
+        return update, state, stream
 
 
 class NoRound:
@@ -160,6 +167,11 @@ def test_it_gets_what_it_takes_of_clients_and_entries(
             "must return a compressor whose run_round takes (update, state, stream, "
             "*, out), got too many positional arguments",
         ),
+        (
+            "OtherOut",
+            "must return a compressor whose run_round takes (update, state, stream, "
+            "*, out), got an unexpected keyword argument 'out'",
+        ),
         ("a_number", "must be a class or a function, got int"),
         (
             "missing",
@@ -170,6 +182,15 @@ def test_it_gets_what_it_takes_of_clients_and_entries(
 def test_what_makes_no_compressor_is_refused(name: str, rule: str) -> None:
     with refuses(f"algorithm {own(name)!r} {rule}", ConfigError):
         make(own(name))
+
+
+@pytest.mark.parametrize("names", ["fediac,,", "fediac,", ",libra", "fediac, ,libra"])
+def test_a_name_that_is_missing_between_commas_is_refused(names: str) -> None:
+    with refuses(
+        f"--algorithms must have a name on both sides of a comma, got {names!r}",
+        ConfigError,
+    ):
+        list_named(names)
 
 
 def test_what_it_raises_is_told_in_its_own_words() -> None:

@@ -35,6 +35,26 @@ def test_what_is_no_count_is_refused(text: str) -> None:
     assert str(caught.value) == f"dim must be a whole number, got {text!r}"
 
 
+GROUPS = "; write underscores between thousands only: 1_000"
+
+
+@pytest.mark.parametrize("text", ["1_0_0__0", "1_000_", "1000_000", "1_00", "5_0e3"])
+def test_underscores_stand_between_thousands(text: str) -> None:
+    with refuses(f"dim must be a whole number, got {text!r}{GROUPS}"):
+        parse_count(text, name="dim")
+    with refuses(
+        f"votes must be a whole number or a share such as 5%, got {text!r}{GROUPS}"
+    ):
+        parse_share(text, of=100, name="votes")
+    with refuses(f"phi must be a number, got {text!r}{GROUPS}"):
+        parse_number(text, name="phi")
+
+
+def test_other_words_with_underscores_get_no_hint() -> None:
+    with refuses("dim must be a whole number, got 'some_more'"):
+        parse_count("some_more", name="dim")
+
+
 @pytest.mark.parametrize(("text", "least"), [("-3", 0), ("0", 1), ("19", 20)])
 def test_counts_have_a_smallest(text: str, least: int) -> None:
     with refuses(f"--rounds must be at least {least}, got {text}"):
@@ -43,15 +63,27 @@ def test_counts_have_a_smallest(text: str, least: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("0.32", 0.32), ("-5e-1", -0.5), ("7", 7.0), ("inf", math.inf)]
+    ("text", "number"),
+    [
+        ("0.32", 0.32),
+        ("-5e-1", -0.5),
+        ("7", 7.0),
+        (" .5", 0.5),
+        ("5.", 5.0),
+        ("+1_000.5", 1000.5),
+        ("inf", math.inf),
+    ],
 )
-def test_numbers_are_read_as_python_does(text: str, number: float) -> None:
+def test_numbers_are_read_as_people_write_them(text: str, number: float) -> None:
     assert parse_number(text, name="--phi") == number
 
 
-def test_what_is_no_number_is_refused() -> None:
-    with refuses("--phi must be a number, got 'small'"):
-        parse_number("small", name="--phi")
+@pytest.mark.parametrize(
+    "text", ["small", "", "\u0660.5", "infinity", "0x10", "1e", "."]
+)
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with refuses(f"--phi must be a number, got {text!r}"):
+        parse_number(text, name="--phi")
 
 
 @pytest.mark.parametrize(

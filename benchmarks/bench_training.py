@@ -23,9 +23,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from fediac.core.rng import Stream
-from fediac.experiments.building import build_experiment
-from fediac.experiments.networks import NetworkSetting, make_network
-from fediac.experiments.settings import RunSettings, TrainSettings
+from fediac.plan.networks import NetworkSetting, make_network
+from fediac.runs.build import build_experiment
+from fediac.runs.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
 from fediac.training.datasets import load_dataset
 from fediac.training.local import (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from fediac.experiments.settings import RunSettings, parse_settings
+from fediac.runs.settings import RunSettings, parse_settings
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.datasets.types import make_dataset
 from fediac.training.models import Shape

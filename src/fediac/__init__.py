@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fediac.api.experiment import Experiment
     from fediac.compressors import (
         FedAvg,
         FediAC,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     )
     from fediac.core.ledger import PAYLOAD, Ledger
     from fediac.switch import Switch
-    from fediac.training.experiment import Experiment
     from fediac.transports.aggregate import Aggregate, aggregate
     from fediac.transports.views import WIRE
 
@@ -51,7 +51,7 @@ _MODULES = {
     ),
     "fediac.switch": ("Switch",),
     "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
-    "fediac.training.experiment": ("Experiment",),
+    "fediac.api.experiment": ("Experiment",),
 }
 """Where each public name comes from. Only `Experiment` needs PyTorch."""
 

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
+
 
 class FediacError(Exception):
     """Base of all errors defined by this package."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fediac.api import demo
+from fediac.api.demo import demo_settings
 from fediac.compressors import CATALOG
-from fediac.experiments import demo
-from fediac.experiments.demo import demo_settings
-from fediac.experiments.settings import ClientSettings, RunSettings, TrainSettings
+from fediac.runs.settings import ClientSettings, RunSettings, TrainSettings
 from tests.integration.command import Command, Result
 
 SMALL = ("--dim", "20_000", "--clients", "4")

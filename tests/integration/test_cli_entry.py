@@ -17,8 +17,8 @@ import typer
 
 from fediac.cli import main
 from fediac.cli.entry import app, describe_usage
-from fediac.experiments.settings import RunSettings, read_settings
 from fediac.native import dispatch, library
+from fediac.runs.settings import RunSettings, read_settings
 from tests.integration.command import Command, Result
 
 COMMANDS = [str(info.name) for info in app.registered_commands]
@@ -298,7 +298,7 @@ def test_ctrl_c_in_a_command_is_one_line(
     def interrupt(*, as_json: bool) -> None:
         raise KeyboardInterrupt(as_json)
 
-    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", interrupt)
+    monkeypatch.setattr("fediac.plan.doctor.run_doctor", interrupt)
     assert fediac("doctor") == Result(130, "", "stopped\n")
 
 
@@ -314,7 +314,7 @@ def test_sigterm_in_a_command_does_what_ctrl_c_does(
             signal.raise_signal(signal.SIGTERM)  # as some schedulers do
             went_on.append(as_json)
 
-    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", terminate)
+    monkeypatch.setattr("fediac.plan.doctor.run_doctor", terminate)
     assert fediac("doctor") == Result(143, "", "stopped\n")
     assert went_on == [False]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -329,7 +329,7 @@ def test_a_handler_of_sigterm_that_is_there_stays(
         assert not as_json
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", terminate)
+    monkeypatch.setattr("fediac.plan.doctor.run_doctor", terminate)
     before = signal.signal(signal.SIGTERM, lambda *_: came.append("mine"))
     try:
         assert fediac("doctor") == Result(0, "", "")
@@ -386,7 +386,7 @@ def test_what_goes_wrong_inside_is_one_line(
         assert not as_json
         raise error
 
-    monkeypatch.setattr("fediac.experiments.doctor.run_doctor", fail)
+    monkeypatch.setattr("fediac.plan.doctor.run_doctor", fail)
     assert fediac("doctor") == Result(2, "", f"error: {message}\n")
 
 

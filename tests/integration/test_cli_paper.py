@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fediac.experiments.paper import running
-from fediac.experiments.paper.entrants import MAIN
-from fediac.experiments.paper.steps import Manner
-from fediac.experiments.progress import ProgressBars
+from fediac.paper import running
+from fediac.paper.entrants import MAIN
+from fediac.paper.steps import Manner
+from fediac.runs.progress import ProgressBars
 from tests.integration.command import Command, Result
 
 ROW = {

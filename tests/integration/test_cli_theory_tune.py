@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fediac.errors import UpdateError
-from fediac.experiments.updates import open_updates
+from fediac.plan.updates import open_updates
 from tests.integration.command import Command, Result
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from fediac.experiments import commands, versions
-from fediac.experiments.progress import ProgressBars
+from fediac.api import commands
+from fediac.runs import requirements, versions
+from fediac.runs.progress import ProgressBars
 from tests.integration.command import Command, Result
 from tests.tiny import read_lines, write_data
 
@@ -91,9 +92,10 @@ def test_what_is_missing_is_said_before_training(  # one line each
     module: str,
     message: str,
 ) -> None:
-    monkeypatch.setattr(
-        commands, "find_spec", lambda name: None if name == module else find_spec(name)
-    )
+    for place in (commands, requirements):
+        monkeypatch.setattr(
+            place, "find_spec", lambda name: None if name == module else find_spec(name)
+        )
     out = tmp_path / "out"
     result = fediac(command, config, "--out", out, "--tensorboard")
     assert result == Result(2, "", f"error: {message}\n")

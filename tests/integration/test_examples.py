@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fediac
-from fediac.experiments.own import make_own
+from fediac.plugins import make_own
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -11,14 +11,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CIFAR = {
+CIFAR: dict[tuple[str, ...], str] = {
     ("2", "recalibrated", "narrow"): "clip7-dense-recalibrate",
     ("-", "recalibrated", "one width"): "recalibrate7",
     ("2", "averaged", "one width"): "clip7",
 }
 """The row of the table on CIFAR-10 -> run."""
 
-DIGITS = {
+DIGITS: dict[tuple[str, ...], str] = {
     ("9 bits", "-", "one width"): "base9",
     ("9 bits", "-", "narrow"): "dense9",
     ("8 bits", "-", "one width"): "base8",

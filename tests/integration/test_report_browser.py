@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from fediac.experiments.report.wording import digits, exact_percent
-from fediac.experiments.report.write import write_report
+from fediac.report.wording import digits, exact_percent
+from fediac.report.write import write_report
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 FIGURES = (

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from fediac.experiments.expected import MEASURED, ExpectedRound, expected_ledger
-from fediac.experiments.paper import sweeps, tables
-from fediac.experiments.paper.inventory import list_stored, render_inventory
-from fediac.experiments.paper.plan import Product, Scope
-from fediac.experiments.paper.products import make_product
-from fediac.experiments.paper.rows import Row, make_row
-from fediac.experiments.paper.scenarios import find_scenario
-from fediac.experiments.paper.stored import StoredRun, read_stored
-from fediac.experiments.paper.targets import find_target
-from fediac.experiments.report.reading import read_runs
-from fediac.experiments.shares import parse_share
+from fediac.core.shares import parse_share
+from fediac.paper import sweeps, tables
+from fediac.paper.inventory import list_stored, render_inventory
+from fediac.paper.plan import Product, Scope
+from fediac.paper.products import make_product
+from fediac.paper.rows import Row, make_row
+from fediac.paper.scenarios import find_scenario
+from fediac.paper.stored import StoredRun, read_stored
+from fediac.paper.targets import find_target
+from fediac.plan.expected import MEASURED, ExpectedRound, expected_ledger
+from fediac.report.reading import read_runs
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -13,12 +13,12 @@ import tomli_w
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from fediac.experiments import checkpoint as checkpoints
-from fediac.experiments import records, run
-from fediac.experiments.records import CHECKPOINT, SUMMARY
-from fediac.experiments.run import Unwatched, run_experiment
-from fediac.experiments.run_folder import MODEL
-from fediac.experiments.settings import RunSettings
+from fediac.runs import checkpoint as checkpoints
+from fediac.runs import loop, records
+from fediac.runs.folder import MODEL
+from fediac.runs.loop import Unwatched, run_experiment
+from fediac.runs.records import CHECKPOINT, SUMMARY
+from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from tests.tiny import make_settings, read_lines
 
@@ -194,8 +194,8 @@ def test_kept_choices_are_not_made_again(
         with pytest.raises(KilledError):
             run_experiment(settings, folder, resumes=False, watcher=KillAt(5))
         with monkeypatch.context() as patch:
-            patch.setattr(run, "find_hot", None)
-            patch.setattr(run, "tune_on_server", None)
+            patch.setattr(loop, "find_hot", None)
+            patch.setattr(loop, "tune_on_server", None)
             assert resume(settings, folder) == expected
 
 
@@ -232,12 +232,12 @@ def die(*_: Any, **__: Any) -> None:
 
 # What dies, and where: (module or class, name, what happens instead).
 DEATHS: dict[str, tuple[Any, str, Callable[..., None]]] = {
-    "before the settings are written": (run, "write_config", die),
-    "before the first round": (run, "_load", die),
+    "before the settings are written": (loop, "write_config", die),
+    "before the first round": (loop, "_load", die),
     "in the middle of a line": (records.RoundLog, "append", half_a_line),
     "in the middle of a checkpoint": (checkpoints, "save_file", half_a_checkpoint),
     "in the middle of the model": (checkpoints, "save_file", half_a_model),
-    "before the summary": (run, "write_summary", die),
+    "before the summary": (loop, "write_summary", die),
 }
 
 
@@ -384,8 +384,8 @@ def test_the_same_settings_give_the_same_rounds_and_another_seed_others(
 _CHILD = """
 import os, signal, sys
 from pathlib import Path
-from fediac.experiments.run import run_experiment
-from fediac.experiments.settings import read_settings
+from fediac.runs.loop import run_experiment
+from fediac.runs.settings import read_settings
 from tests.integration.test_run import KillAt
 
 class KillForReal(KillAt):

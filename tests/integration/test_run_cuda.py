@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from fediac.experiments.run import run_experiment
+from fediac.runs.loop import run_experiment
 from tests.integration.test_run import (
     CASES,
     KillAt,

@@ -5,7 +5,7 @@ import pytest
 
 from fediac import aggregate
 from fediac.compressors import CATALOG
-from fediac.experiments.algorithms import make_compressor
+from fediac.plan.algorithms import make_compressor
 from fediac.sim import Bounded, Network, paper_switch, paper_uplinks, simulate_round
 from tests.support import KINDS
 

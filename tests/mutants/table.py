@@ -259,44 +259,44 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/training/test_federation.py",
         ),
     },
-    "experiments/building.py": {
+    "runs/build.py": {
         "hot-of-one-client": (
             "hot entries are counted over all clients",
             "for each in trained:",
             "for each in trained[:1]:",
-            "unit/experiments/test_building.py",
+            "unit/runs/test_build.py",
         ),
         "hot-rounds-stand-still": (
             "rounds that find hot entries go on from each other",
             "parameters = parameters - _mean(",
             "parameters = parameters - 0.0 * _mean(",
-            "unit/experiments/test_building.py",
+            "unit/runs/test_build.py",
         ),
         "hot-rounds-share-batches": (
             "rounds that find hot entries have batches of their own",
             "_HOT_ROUNDS_FROM + number",
             "number",
-            "unit/experiments/test_building.py",
+            "unit/runs/test_build.py",
         ),
         "tuned-threshold-ignored": (
             "after the first round all have the server's threshold",
             'given["threshold"], given["bits"]',
             'settings.fediac.threshold, given["bits"]',
-            "unit/experiments/test_building.py unit/experiments/test_run.py",
+            "unit/runs/test_build.py unit/runs/test_loop.py",
         ),
     },
-    "experiments/run.py": {
+    "runs/loop.py": {
         "best-setting-ignored": (
             "the server takes the setting that promises most",
             "best = candidates[0]",
             "best = candidates[-1]",
-            "unit/experiments/test_run.py",
+            "unit/runs/test_loop.py",
         ),
         "traces-begin-anew": (
             "traces go on where the last round ended",
             'start_s=0.0 if before is None else before["time_s"][name]',
             "start_s=0.0",
-            "unit/experiments/test_run.py",
+            "unit/runs/test_loop.py",
         ),
     },
 }

@@ -1,4 +1,4 @@
-"""The ``fediac`` command: argument parsing only; `experiments` does the work."""
+"""The ``fediac`` command: argument parsing only."""
 
 import signal
 import sys
@@ -6,10 +6,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["main"]
+from fediac.errors import INTERRUPTED
 
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended."""
+__all__ = ["main"]
 
 TERMINATED = 143
 """The exit code of a command that SIGTERM ended."""

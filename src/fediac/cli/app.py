@@ -49,7 +49,7 @@ AsJson = Annotated[
 
 def _show_version(*, is_asked: bool) -> None:
     if is_asked:
-        from fediac.experiments.output import own_version
+        from fediac.console import own_version
 
         typer.echo(f"fediac {own_version()}")
         raise typer.Exit

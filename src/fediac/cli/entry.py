@@ -9,9 +9,9 @@ from pathlib import Path
 
 import typer
 
-from fediac.cli import INTERRUPTED, network, paper, rounds, runs, theory
+from fediac.cli import network, paper, rounds, runs, theory
 from fediac.cli.app import app
-from fediac.errors import FediacError, say_reason
+from fediac.errors import INTERRUPTED, FediacError, say_reason
 
 __all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "theory"]
 

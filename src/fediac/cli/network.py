@@ -7,7 +7,7 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import RESNET18, named_options, path_parser
-from fediac.experiments.shares import parse_count, parse_number, parse_share
+from fediac.core.shares import parse_count, parse_number, parse_share
 
 _Clients = Annotated[
     str, typer.Option(metavar="N", help="Clients in a round, at most 1024.")
@@ -131,9 +131,9 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
       fediac simulate --algorithm libra --rounds 10 --plot round.png
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.expected import PAPER_BITS, ExpectedRound
-    from fediac.experiments.networks import NetworkSetting, parse_memory
-    from fediac.experiments.simulate import refuse_unused, run_simulate
+    from fediac.plan.expected import PAPER_BITS, ExpectedRound
+    from fediac.plan.networks import NetworkSetting, parse_memory
+    from fediac.plan.simulate import refuse_unused, run_simulate
     from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 
     with named_options(
@@ -216,8 +216,8 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
       fediac motivation --plot motivation.png
       fediac motivation --sizes 1e6,1e8 --switch slow --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.motivation import SIZES, run_motivation
-    from fediac.experiments.networks import NetworkSetting
+    from fediac.plan.motivation import SIZES, run_motivation
+    from fediac.plan.networks import NetworkSetting
 
     with named_options("switch", "rates", n_clients="clients", compute_s="compute"):
         dims = list(SIZES)

@@ -7,7 +7,7 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import out_option, path_parser
-from fediac.experiments.shares import parse_number
+from fediac.core.shares import parse_number
 
 _PRODUCTS = (
     "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
@@ -131,8 +131,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
       fediac paper fig-noniid --only digits-noniid --until 8 --out runs/digits
       fediac paper table1 fig-accuracy --no-run --out results
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.paper.asking import make_request, parse_scope
-    from fediac.experiments.paper.command import paper_command
+    from fediac.paper.asking import make_request, parse_scope
+    from fediac.paper.command import paper_command
 
     until_s = None if until is None else parse_number(until, name="--until")
     paper_command(

@@ -6,8 +6,8 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import RESNET18, named_options
+from fediac.core.shares import parse_count
 from fediac.errors import ConfigError
-from fediac.experiments.shares import parse_count
 
 
 @app.command("list")
@@ -30,11 +30,11 @@ def _list(
       fediac list settings
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     if what == "algorithms":
-        from fediac.experiments.algorithms import list_algorithms
+        from fediac.plan.algorithms import list_algorithms
 
         list_algorithms(as_json=as_json)
     elif what == "settings":
-        from fediac.experiments.describe import list_settings
+        from fediac.runs.setting_list import list_settings
 
         list_settings(as_json=as_json)
     else:
@@ -86,8 +86,8 @@ def _round(
       fediac round --dim 1e6 --clients 50
       fediac round --dim 1e6 --algorithms fediac,my_file:Mine
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.one_round import run_one_round
-    from fediac.experiments.own import list_named
+    from fediac.plan.one_round import run_one_round
+    from fediac.plugins import list_named
 
     names = list_named(algorithms)
     with named_options("dim", n_clients="clients"):
@@ -113,7 +113,7 @@ def _bench(
     Times differ between machines and between runs; the ratio to a memcpy much less.
     Caches are flushed before each repeat, since a real round finds them cold.
     """
-    from fediac.experiments.bench import run_bench
+    from fediac.plan.bench import run_bench
 
     run_bench(dim=parse_count(dim, name="--dim", at_least=1), as_json=as_json)
 
@@ -121,6 +121,6 @@ def _bench(
 @app.command("doctor")
 def _doctor(*, as_json: AsJson = False) -> None:
     """Say what this machine has, and what a missing piece would bring."""
-    from fediac.experiments.doctor import run_doctor
+    from fediac.plan.doctor import run_doctor
 
     run_doctor(as_json=as_json)

@@ -8,7 +8,7 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import out_option, path_parser
-from fediac.experiments.shares import parse_count
+from fediac.core.shares import parse_count
 
 _Config = Annotated[
     Path,
@@ -113,7 +113,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
       fediac run digits.toml --set 'network.switches=["fast", "slow"]'
       fediac run digits.toml --resume
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.commands import run_command
+    from fediac.api.commands import run_command
 
     run_command(
         config,
@@ -162,7 +162,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     is called with what it takes of n_clients (in a round) and dim (entries of an
     update), and returns a compressor; README and CONTRIBUTING show one.
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.commands import compare_command
+    from fediac.api.commands import compare_command
 
     compare_command(
         config,
@@ -189,11 +189,11 @@ def _demo(
     20 clients with the digits of three real writers each, a fast switch, uplinks that
     follow New York traces. Ends with DIR/report.html and DIR/summary.json.
     """
-    from fediac.experiments.commands import require_torch
+    from fediac.runs.requirements import require_torch
 
     n_rounds = parse_count(rounds, name="--rounds", at_least=1)
     require_torch()
-    from fediac.experiments.demo import run_demo
+    from fediac.api.demo import run_demo
 
     run_demo(out, n_rounds=n_rounds, as_json=as_json)
 
@@ -256,7 +256,7 @@ def _report(
       fediac report runs/fediac runs/switchml --format md -o -
       fediac report results/runs/cifar10-iid --target 63%
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.report.write import parse_format, write_report
+    from fediac.report.write import parse_format, write_report
 
     write_report(
         runs,

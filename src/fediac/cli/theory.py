@@ -7,7 +7,7 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import named_options, path_parser
-from fediac.experiments.shares import (
+from fediac.core.shares import (
     parse_count,
     parse_counts,
     parse_number,
@@ -84,7 +84,7 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
           --alpha -0.37 --phi 0.32 --peak 0.15 --bits 12 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.core.bounds import Setting
-    from fediac.experiments.theory import predict, show_theory
+    from fediac.plan.theory import predict, show_theory
 
     with named_options(
         *("dim", "votes", "threshold", "alpha", "phi", "peak", "bits"),
@@ -169,7 +169,7 @@ def _tune(
       fediac tune client-*.npy --votes 1% --thresholds 1-4
       fediac tune one.npy --clients 50 --top 3 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.experiments.tune import show_tuning, tune
+    from fediac.plan.tune import show_tuning, tune
 
     with named_options(
         "votes", threshold="thresholds", n_clients="clients", n_votes="votes"

@@ -1,0 +1,1 @@
+"""The Python door, and what the commands do around runs."""

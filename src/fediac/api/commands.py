@@ -1,0 +1,154 @@
+"""What `run` and `compare` do around a run: show it, and say how to go on.
+
+Settings are read and checked first: PyTorch takes seconds to import, a typing error
+should not.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from fediac.console import FAILED, open_console, write_json
+from fediac.errors import INTERRUPTED, ConfigError
+from fediac.files import require_folder
+from fediac.names import by_short_name, short_name
+from fediac.plugins import list_named, require_algorithm
+from fediac.runs.naming import named, setting_names
+from fediac.runs.partitions import describe_partition
+from fediac.runs.progress import ProgressBars
+from fediac.runs.records import CONFIG, Record
+from fediac.runs.requirements import require_torch
+from fediac.runs.settings import RunSettings, read_settings
+
+
+def run_command(
+    config: Path,
+    *,
+    out: Path | None,
+    overrides: Sequence[str],
+    resumes: bool,
+    as_json: bool,
+    allows_other_kernels: bool = False,
+) -> None:
+    """Run one configuration and show what came out."""
+    settings = read_settings(config, overrides)
+    require_algorithm(settings.algorithm)
+    folder = out or Path("runs") / config.stem
+    require_folder(folder)
+    if resumes and not (folder / CONFIG).exists():
+        raise ConfigError(f"{folder}: holds no run to resume")
+    _require(settings)
+    from fediac.api.compare import make_table
+    from fediac.runs.loop import run_experiment
+
+    try:
+        with ProgressBars(is_quiet=as_json) as bars, named(setting_names(settings)):
+            summary = run_experiment(
+                settings,
+                folder,
+                resumes=resumes,
+                watcher=bars,
+                allows_other_kernels=allows_other_kernels,
+            )
+    except KeyboardInterrupt:
+        _require_begun([folder])
+        _say_how_to_go_on(["run", str(config)], folder, overrides)
+    if as_json:
+        write_json(summary)
+    else:
+        console = open_console()
+        console.print(make_table({short_name(settings.algorithm): summary}))
+        console.print(describe_partition(summary["partition"]), soft_wrap=True)
+        line = f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s"
+        console.print(line, soft_wrap=True)
+
+
+def compare_command(  # noqa: PLR0913 - one parameter for each option
+    config: Path,
+    algorithms: str | None,
+    *,
+    out: Path | None,
+    overrides: Sequence[str],
+    resumes: bool,
+    as_json: bool,
+    allows_other_kernels: bool = False,
+) -> None:
+    """Run several algorithms on one configuration and show them side by side.
+
+    Args:
+        config: The settings.
+        algorithms: Names with commas between them; None: all in the catalog.
+        out: Gets a folder for each algorithm.
+        overrides: Settings that differ from the file's.
+        resumes: Go on where runs were interrupted.
+        as_json: Print one JSON document instead of a table.
+        allows_other_kernels: Go on where the last bits will be others.
+    """
+    settings = read_settings(config, overrides)
+    names = list_named(algorithms)
+    folder = out or Path("runs") / f"{config.stem}-compared"
+    require_folder(folder)
+    _require(settings)
+    from fediac.api.compare import compare_algorithms, make_table
+
+    try:
+        with ProgressBars(is_quiet=as_json) as bars:
+            compared = compare_algorithms(
+                settings,
+                names,
+                folder,
+                resumes=resumes,
+                watcher=bars,
+                allows_other_kernels=allows_other_kernels,
+            )
+    except KeyboardInterrupt:
+        _require_begun(folder / name for name in by_short_name(names))
+        command = ["compare", str(config), "--algorithms", ",".join(names)]
+        _say_how_to_go_on(command, folder, overrides)
+    documents: list[Record] = list(compared.summaries.values())
+    if as_json:
+        write_json({"algorithms": documents, "failed": compared.failures})
+    else:
+        console = open_console()
+        console.print(make_table(compared.summaries))
+        lines = [
+            describe_partition(documents[0]["partition"]),  # equal for all
+            f"{folder}: fediac report {folder} -o report.html draws it",
+            *(f"failed: {name}: {why}" for name, why in compared.failures.items()),
+        ]
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    if compared.failures:
+        sys.exit(FAILED)
+
+
+def _require(settings: RunSettings) -> None:
+    """Refuse what cannot be trained or logged here, before anything else is done."""
+    require_torch()
+    if settings.save.tensorboard and find_spec("tensorboard") is None:
+        raise ConfigError(
+            "save.tensorboard needs TensorBoard: pip install 'fediac[tensorboard]'"
+        )
+
+
+def _require_begun(folders: Iterable[Path]) -> None:
+    """End here if Ctrl-C came before there was any run to go on with."""
+    if not any((folder / CONFIG).exists() for folder in folders):
+        sys.stderr.write("stopped before anything was written\n")
+        sys.exit(INTERRUPTED)
+
+
+def _say_how_to_go_on(
+    command: Sequence[str], folder: Path, overrides: Sequence[str]
+) -> NoReturn:
+    words = ["fediac", *command, "--out", str(folder)]
+    for override in overrides:
+        words += ["--set", override]
+    sys.stderr.write(
+        f"stopped; everything up to the last checkpoint is in {folder}; go on with\n"
+        f"  {shlex.join([*words, '--resume'])}\n"
+    )
+    sys.exit(INTERRUPTED)

@@ -1,0 +1,210 @@
+"""The same settings with several algorithms, a folder each, and what came out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from fediac.compressors import CATALOG
+from fediac.console import FittedTable
+from fediac.errors import (
+    AlgorithmError,
+    ConfigError,
+    FediacError,
+    LocalProtocolError,
+    UpdateError,
+)
+from fediac.names import by_short_name, short_name
+from fediac.plugins import require_algorithm
+from fediac.report.differences import EXPECTED
+from fediac.runs.build import Choices, build_experiment, make_chooser
+from fediac.runs.folder import check_folder
+from fediac.runs.loop import Watcher, run_experiment
+from fediac.runs.naming import named, setting_names
+from fediac.runs.records import (
+    CONFIG,
+    ROUNDS,
+    SUMMARY,
+    Record,
+    write_summary,
+)
+from fediac.runs.rounds import parse_object
+from fediac.runs.settings import RunSettings, by_key, read_settings
+
+_MAY_DIFFER = (
+    *EXPECTED,
+    "data.download",
+    "tuning",  # of fediac alone
+    *(f"{name}." for name in CATALOG),
+)
+"""How settings begin that runs in one comparison need not share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came out of a comparison.
+
+    Attributes:
+        summaries: Algorithm, by its short name -> its run's summary.
+        failures: The same -> why its run could not go on, such as a model that
+            diverged.
+    """
+
+    summaries: dict[str, Record]
+    failures: dict[str, str]
+
+
+def compare_algorithms(
+    settings: RunSettings,
+    algorithms: Sequence[str],
+    folder: Path,
+    *,
+    resumes: bool,
+    watcher: Watcher | None = None,
+    allows_other_kernels: bool = False,
+) -> Comparison:
+    """Run every algorithm into its own folder; return and write their summaries.
+
+    One whose model diverges, or the user's own that fails, does not keep the others
+    from running.
+
+    Args:
+        settings: Equal for all but the algorithm.
+        algorithms: Names in the catalog, or ``module:name`` of the user's own.
+        folder: Gets one folder an algorithm, and ``summary.json``.
+        resumes: Go on where runs were interrupted; runs that are complete stay.
+        watcher: Is told about every round of every run.
+        allows_other_kernels: Go on where the last bits will be others.
+
+    Raises:
+        ConfigError: A name is unknown or that of two, a folder holds another run, a
+            setting does not fit, or earlier runs in the folder had others; nothing has
+            been run then.
+        RunError: The summary of an earlier run is damaged; nothing has been run then.
+        UpdateError, AlgorithmError, LocalProtocolError: No algorithm got to its end:
+            models did not stay finite, or the user's own failed.
+    """
+    if not algorithms:
+        raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
+    if (folder / ROUNDS).exists():
+        raise ConfigError(f"{folder}: holds a single run; give another --out")
+    runs = {
+        name: replace(settings, algorithm=algorithm)
+        for name, algorithm in by_short_name(algorithms).items()
+    }
+    for name, each in runs.items():
+        require_algorithm(each.algorithm)
+        check_folder(
+            each,
+            folder / name,
+            resumes=resumes,
+            allows_other_kernels=allows_other_kernels,
+        )
+    before = _read_summaries(folder)
+    _check_comparable(settings, [folder / name for name in before if name not in runs])
+    _check_algorithms(runs)
+    summaries: dict[str, Record] = {}
+    errors: dict[str, FediacError] = {}
+    for name, each in runs.items():
+        (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
+        try:
+            with named(setting_names(each)):
+                summaries[name] = run_experiment(
+                    each,
+                    folder / name,
+                    resumes=resumes,
+                    watcher=watcher,
+                    allows_other_kernels=allows_other_kernels,
+                )
+        except (UpdateError, AlgorithmError, LocalProtocolError) as error:
+            errors[name] = error
+        finally:
+            _write_ended(folder, before | summaries)
+    if not summaries:
+        raise next(iter(errors.values()))
+    return Comparison(summaries, {name: str(each) for name, each in errors.items()})
+
+
+def _read_summaries(folder: Path) -> dict[str, Record]:
+    """Return short name -> summary of all runs that ended in earlier comparisons.
+
+    A folder that is not called like the algorithm in it is somebody's own.
+    """
+    found = {
+        path.parent.name: parse_object(path.read_bytes(), str(path))
+        for path in sorted(folder.glob(f"*/{SUMMARY}"))
+    }
+    return {
+        name: summary
+        for name, summary in found.items()
+        if short_name(str(summary.get("algorithm"))) == name
+    }
+
+
+def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
+    """Write summaries of the runs that have ended; one that goes on has none."""
+    known = [name for name in CATALOG if name in summaries]
+    ended = [
+        summaries[name]
+        for name in dict.fromkeys([*known, *summaries])
+        if (folder / name / SUMMARY).exists()
+    ]
+    if ended:
+        write_summary(folder, {"algorithms": ended})
+
+
+def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
+    """Refuse to run beside others whose data, training or network were not the same."""
+    wanted = by_key(asdict(settings))
+    for config in (other / CONFIG for other in others):
+        had = by_key(asdict(read_settings(config)))
+        for key, value in wanted.items():
+            if not key.startswith(_MAY_DIFFER) and value != had[key]:
+                raise ConfigError(
+                    f"{config}: {key} was {had[key]!r}, got {value!r}; a comparison "
+                    "needs the same settings, but for algorithms' own, [stop] and "
+                    "[save]; give another --out"
+                )
+
+
+def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
+    """Refuse settings that some algorithm cannot have, before another one trains.
+
+    Data and model are equal for all: they are built once.
+    """
+    first = next(iter(runs.values()))
+    with named(setting_names(first)):
+        experiment = build_experiment(first)
+    experiment.engine.close()
+    federation = experiment.federation
+    dim, n_clients = federation.model.dim, federation.n_participants
+    for each in runs.values():
+        with named(setting_names(each)):
+            make_chooser(each, dim, n_clients, federation.switch, Choices())
+
+
+def make_table(summaries: Mapping[str, Record]) -> FittedTable:
+    """Return the summaries as a table."""
+    clocks = next(iter(summaries.values()))["time_s"]
+    headings = ["algorithm", "rounds", "accuracy", "payload MiB", "wire MiB"]
+    headings += [f"time, {name} switch" for name in clocks]
+    target = next(iter(summaries.values()))["target"]
+    if target is not None:
+        headings.append(f"MiB to {100 * target['accuracy']:g} %")
+    rows = []
+    for name, summary in summaries.items():
+        cells = [
+            name,
+            str(summary["rounds"]),
+            f"{100 * summary['accuracy']:.1f} %",
+            f"{summary['payload_mib']:,.1f}",
+            f"{summary['wire_mib']:,.1f}",
+            *(f"{time:,.1f} s" for time in summary["time_s"].values()),
+        ]
+        if target is not None:
+            reached = summary["target"]
+            is_there = reached["reached"]
+            cells.append(
+                f"{reached['payload_mib']:,.1f}" if is_there else "not reached"
+            )
+        rows.append(cells)
+    return FittedTable(headings, rows)

@@ -1,0 +1,166 @@
+"""The demo: every algorithm trains the same model on the same data and network."""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from fediac.api.compare import compare_algorithms, make_table
+from fediac.compressors import CATALOG
+from fediac.console import open_console, write_json
+from fediac.errors import ConfigError, RunError
+from fediac.files import require_folder, write_whole
+from fediac.report.write import write_report
+from fediac.runs.records import (
+    ROUNDS,
+    SUMMARY,
+    Record,
+    summarize,
+    write_summary,
+)
+from fediac.runs.settings import (
+    RunSettings,
+    StopSettings,
+    TrainSettings,
+)
+
+TARGET = 0.9
+REPORT = "report.html"
+MARK = ".demo"
+
+
+def demo_settings(n_rounds: int) -> RunSettings:
+    """Return the demo's settings: the embedded digits, real traces, a fast switch."""
+    return RunSettings(
+        train=TrainSettings(device="cpu"),
+        stop=StopSettings(rounds=n_rounds),
+    )
+
+
+class LiveTable:
+    """A table of all algorithms that follows the runs, in a terminal."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._target = TARGET
+        self._records: dict[str, list[Record]] = {}
+        self._current = ""
+
+    def start(
+        self,
+        settings: RunSettings,
+        n_clients: int,  # noqa: ARG002 - as every watcher is told
+        before: Record | None,
+    ) -> None:
+        """Begin the next algorithm's row."""
+        self._current = settings.algorithm
+        self._records[self._current] = [] if before is None else [before]
+
+    def client_done(self) -> None:
+        """Nothing: rounds are quick here."""
+
+    def round_done(self, record: Record) -> None:
+        """Show the new numbers."""
+        self._records[self._current].append(record)
+        summaries = {
+            name: summarize(records, self._target)
+            for name, records in self._records.items()
+        }
+        note = Text(f"training with {self._current}: round {record['round']}")
+        self._live.update(Group(make_table(summaries), note))
+
+
+def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
+    """Train with every algorithm, then write the report and say what came out.
+
+    Args:
+        folder: Made anew; a folder that holds something else is left alone.
+        n_rounds: Of each algorithm.
+        as_json: Print the summary instead of a live table.
+    """
+    require_folder(folder)
+    _make_anew(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / MARK, "A demo's folder: the next demo empties it.\n")
+    console = open_console()
+    is_live = sys.stdout.isatty() and not as_json
+    with Live(console=console, auto_refresh=is_live, transient=True) as live:
+        watcher = LiveTable(live) if is_live else None
+        settings = demo_settings(n_rounds)
+        compared = compare_algorithms(
+            settings, list(CATALOG), folder, resumes=False, watcher=watcher
+        )
+    if compared.failures:
+        raise RunError("; ".join(": ".join(each) for each in compared.failures.items()))
+    summaries = _summarize(folder)
+    write_summary(folder, {"target": TARGET, "algorithms": list(summaries.values())})
+    write_report([folder], output=folder / REPORT, kind=None, target=str(TARGET))
+    if as_json:
+        write_json({"target": TARGET, "algorithms": list(summaries.values())})
+        return
+    console.print(make_table(summaries))
+    console.print(conclude(summaries))
+    console.print(f"{folder / REPORT} shows it in charts")
+
+
+def _make_anew(folder: Path) -> None:
+    """Empty a folder that a demo wrote before; refuse any other.
+
+    Only its mark tells a demo from a comparison, which has the same names.
+    """
+    if not folder.exists():
+        return
+    own = {MARK, REPORT, SUMMARY, *CATALOG}
+    names = {each.name for each in folder.iterdir()}
+    if names and not (MARK in names and names <= own):
+        raise ConfigError(
+            f"{folder}: holds something that is not a demo's; give another --out"
+        )
+    for each in folder.iterdir():  # not the folder: it may be a link, or this one
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+
+
+def _summarize(folder: Path) -> dict[str, Record]:
+    """Return every algorithm's numbers at the end and at the target accuracy."""
+    summaries = {}
+    for name in CATALOG:
+        lines = (folder / name / ROUNDS).read_text(encoding="utf-8")
+        records = [json.loads(line) for line in lines.splitlines()]
+        summaries[name] = {"algorithm": name, **summarize(records, TARGET)}
+    return summaries
+
+
+def conclude(summaries: Mapping[str, Record]) -> str:
+    """Return what the demo shows, in a paragraph."""
+    reached = {
+        name: summary["target"]["payload_mib"]
+        for name, summary in summaries.items()
+        if summary["target"]["reached"]
+    }
+    missed = [name for name in summaries if name not in reached]
+    goal = f"{100 * TARGET:g} %"
+    if not reached:
+        return f"No algorithm reached {goal} in these rounds."
+    ranked = sorted(reached, key=lambda name: reached[name])
+    best = ranked[0]
+    text = (
+        f"{best} needed the least traffic to {goal} accuracy: {reached[best]:,.1f} MiB"
+    )
+    if len(ranked) > 1:
+        second = ranked[1]
+        saving = 1.0 - reached[best] / reached[second]
+        text += (
+            f", {100 * saving:.0f} % less than {second} ({reached[second]:,.1f} MiB)"
+        )
+    text += "."
+    if missed:
+        text += f" Not there after the last round: {', '.join(missed)}."
+    return text

@@ -1,0 +1,163 @@
+"""Federated learning with a user's own model and data, in a few lines of Python."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fediac.api.arguments import (
+    check_clients,
+    check_settings,
+    make_algorithm,
+    make_module,
+)
+from fediac.compressors import Compressor
+from fediac.compressors.protocol import check_whole
+from fediac.core.ledger import PAYLOAD
+from fediac.core.rng import Stream
+from fediac.sim import Network, paper_switch, paper_uplinks, simulate_round
+from fediac.switch import Switch
+from fediac.training.engines import make_engine
+from fediac.training.federation import Federation, Statistics
+from fediac.training.local import LocalSettings
+from fediac.training.models import draw_weights
+from fediac.training.own_data import Pair, dataset_of
+from fediac.training.splits import split_iid
+from fediac.transports import RoundFacts
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What is known after a round.
+
+    Attributes:
+        payload_mib: All that was sent and received so far, as the paper counts.
+        time_s: Simulated seconds so far.
+        facts: The round's numbers: entries chosen, width, error.
+    """
+
+    round_number: int
+    accuracy: float
+    loss: float
+    payload_mib: float
+    time_s: float
+    facts: RoundFacts
+
+
+class Experiment:
+    """Clients that train a model together through a switch.
+
+    Args:
+        model: Makes the model; its initial weights are everybody's, and what PyTorch
+            draws for them depends on ``seed``.
+        train: Inputs and labels, NumPy arrays or tensors. Inputs of uint8 are images
+            and get normalized; other whole numbers reach the model as int64, all else
+            as float32.
+        test: The same, to measure accuracy on.
+        compressor: Number of parameters -> algorithm, for example
+            ``lambda dim: fediac.FediAC(10, n_votes=dim // 20, threshold=2)``. Its
+            ``n_clients`` is the number of clients.
+        clients: For each client the numbers of its training examples; without it
+            examples are dealt out evenly.
+        local: How a client trains between two rounds.
+        network: What a round's time is simulated on; by default the paper's fast
+            switch and traces.
+        statistics: Batch norm's running statistics: ``average``, ``local``, or
+            ``recalibrate``, see `Federation`. Sparse algorithms are scored better early
+            on when they are recalibrated.
+        seed: Of everything random.
+        device: ``cpu``, ``cuda``, or ``auto``: the GPU when there is one.
+    """
+
+    def __init__(  # noqa: PLR0913 - made once, settings by name
+        self,
+        model: Callable[[], nn.Module],
+        train: Pair,
+        test: Pair,
+        *,
+        compressor: Callable[[int], Compressor],
+        clients: Sequence[NDArray[np.int64]] | None = None,
+        local: LocalSettings | None = None,
+        network: Network | None = None,
+        statistics: Statistics = "average",
+        seed: int = 1,
+        device: str = "auto",
+    ) -> None:
+        check_settings(local, network, statistics=statistics, seed=seed, device=device)
+        dataset = dataset_of(train, test)
+        with draw_weights(seed):
+            initial = make_module(model)
+        dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
+        algorithm = make_algorithm(compressor, dim)
+        n_clients = algorithm.n_clients
+        if clients is None:
+            stream = Stream(seed, 0, 0).purpose("partition")
+            clients = split_iid(dataset.train.labels, n_clients, stream=stream)
+        clients = check_clients(
+            clients, n_clients=n_clients, n_examples=len(dataset.train.labels)
+        )
+        local = LocalSettings(epochs=1, batch_size=32) if local is None else local
+        self._engine = make_engine(
+            lambda: copy.deepcopy(initial),
+            dataset,
+            clients,
+            local,
+            seed=seed,
+            on_cuda=torch.cuda.is_available() and device != "cpu",
+        )
+        self._federation = Federation(
+            engine=self._engine,
+            model=self._engine.model,
+            compressor=lambda _: algorithm,
+            n_clients=n_clients,
+            n_participants=n_clients,
+            rate=local.rate,
+            seed=seed,
+            switch=Switch(),
+            statistics=statistics,
+        )
+        self._network = network or Network(
+            paper_uplinks(n_clients, seed=seed), paper_switch("fast")
+        )
+        self._seed = seed
+        self._progress = self._federation.start()
+        self._payload_mib = self._time_s = 0.0
+
+    @property
+    def module(self) -> nn.Module:
+        """The global model; after `run` it holds what was learned."""
+        return self._engine.model.module
+
+    def run(self, n_rounds: int) -> Iterator[RoundReport]:
+        """Return an iterator that runs a round and gives a report at each step.
+
+        Called again, it goes on where the last one stopped.
+        """
+        check_whole("n_rounds", n_rounds, at_least=1)
+        return self._rounds(n_rounds)
+
+    def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:
+        for _ in range(n_rounds):
+            done = self._federation.run_round(self._progress)
+            self._progress = done.progress
+            self._payload_mib += done.ledger.traffic(PAYLOAD).payload_mib
+            self._time_s += simulate_round(
+                done.ledger,
+                self._network,
+                seed=self._seed,
+                round_number=done.progress.round_number,
+                start_s=self._time_s,
+                pauses=done.pauses,
+            ).round_s
+            yield RoundReport(
+                round_number=done.progress.round_number,
+                accuracy=done.evaluation.accuracy,
+                loss=done.evaluation.loss,
+                payload_mib=self._payload_mib,
+                time_s=self._time_s,
+                facts=done.result.facts,
+            )

@@ -1,0 +1,110 @@
+"""What would be run, what is there already, and about how long it would take."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fediac.console import FittedTable
+from fediac.core.shares import parse_share
+from fediac.paper.plan import PlannedRun, Until
+from fediac.paper.steps import Step, Task, find_task
+from fediac.plan.expected import ExpectedRound
+from fediac.plan.networks import NetworkSetting
+from fediac.plan.simulate import simulate
+from fediac.runs.settings import RunSettings
+
+HEADINGS = ("run", "stored", "step", "until", "rounds")
+
+
+def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]]:
+    """Return a document on each end of each planned run."""
+    steps = []
+    for run in plan:
+        for until in run.untils:
+            task = find_task(run, until, results)
+            is_over = task.step in (Step.REUSE, Step.FAILED)
+            steps.append(
+                {
+                    "scenario": run.scenario.name,
+                    "entrant": run.entrant.name,
+                    "seed": run.seed,
+                    "step": task.step.value,
+                    "until": until.describe(task.target),
+                    "stored_rounds": len(task.stored.records) if task.stored else 0,
+                    "rounds": 0 if is_over else _left(task),
+                    "is_limit": until.is_to_target,
+                }
+            )
+    return steps
+
+
+def _left(task: Task) -> int | None:
+    """Return how many rounds are left at most, or about; one at least."""
+    whole = estimate_rounds(task.run, task.until)
+    if whole is None or task.stored is None or task.step is not Step.RESUME:
+        return whole
+    return max(1, whole - len(task.stored.records))
+
+
+def render_steps(steps: Sequence[dict[str, Any]]) -> FittedTable:
+    """Return the steps as a table."""
+    return FittedTable(HEADINGS, [_cells(each) for each in steps])
+
+
+def _cells(step: dict[str, Any]) -> tuple[str, ...]:
+    bound = "at most " if step["is_limit"] else "about "
+    rounds = f"{bound}{step['rounds']}" if step["rounds"] else "none"
+    return (
+        f"{step['scenario']} {step['entrant']} seed {step['seed']}",
+        str(step["stored_rounds"]),
+        step["step"],
+        step["until"],
+        rounds,
+    )
+
+
+def estimate_rounds(run: PlannedRun, until: Until) -> int | None:
+    """Return how many rounds a run has at most, or about, until its end.
+
+    Only a clock needs an estimate: one round on expected traffic tells how long it is.
+    """
+    limits = [] if until.rounds is None else [until.rounds]
+    if until.simulated_s is not None:
+        round_s = _round_s(run.settings, run.scenario.paper.dim)
+        limits.append(math.ceil(until.simulated_s / round_s))
+    return min(limits, default=None)
+
+
+def _round_s(settings: RunSettings, dim: int) -> float:
+    """Return how long a round is on the fastest switch, which ends last."""
+    n_clients = settings.clients.number
+    sent = {"libra": settings.libra.sent, "omnireduce": settings.omnireduce.sent}
+    share = sent.get(settings.algorithm)
+    expected = ExpectedRound(
+        algorithm=settings.algorithm,
+        dim=dim,
+        n_clients=n_clients,
+        n_chosen=None if share is None else parse_share(share, of=dim, name="sent"),
+        threshold=parse_share(
+            settings.fediac.threshold, of=n_clients, name="threshold"
+        ),
+        entries_per_vote=settings.fediac.entries_per_vote,
+        **_widths(settings),
+    )
+    network = settings.network
+    times = []
+    for switch in network.switches:
+        setting = NetworkSetting(switch, network.rates, None, network.compute_s)
+        simulation = simulate(expected, setting, n_rounds=1, seed=settings.seed)
+        times.append(simulation.rounds[0].round_s)
+    return min(times)
+
+
+def _widths(settings: RunSettings) -> dict[str, Any]:
+    """Return the widths of lanes where they are given; FediAC's are agreed later."""
+    switchml, fediac = settings.switchml, settings.fediac
+    if settings.algorithm == "switchml":
+        return {"bits": switchml.bits, "lanes": switchml.lanes}
+    given = {"bits": fediac.bits} if isinstance(fediac.bits, int) else {}
+    return {"lanes": fediac.lanes, **given}

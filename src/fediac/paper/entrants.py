@@ -1,0 +1,302 @@
+"""Who is compared: algorithms with one setting each, under a name of their own."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+
+from fediac.core.shares import parse_share
+from fediac.errors import ConfigError, hint_name
+from fediac.runs.settings import RunSettings
+
+THRESHOLDS = (5, 10, 15, 20)
+"""Percent of all clients whose votes an entry needs (Sec. V-B3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """An algorithm as it is compared.
+
+    Attributes:
+        name: Also that of its folder of runs.
+        changes: Settings in which it differs from its scenario, by dotted name.
+        setting: What is varied, in words, where something is.
+        alias: The name it has in a family of settings, where its own is another.
+    """
+
+    name: str
+    algorithm: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    setting: str = ""
+    alias: str = ""
+
+    def is_called(self, names: Sequence[str]) -> bool:
+        """Return whether one of these names means this entrant."""
+        return self.name in names or (bool(self.alias) and self.alias in names)
+
+    def apply(self, settings: RunSettings) -> RunSettings:
+        """Return a scenario's settings as this entrant runs them."""
+        settings = replace(settings, algorithm=self.algorithm)
+        for name, value in self.changes:
+            table, _, key = name.partition(".")
+            changed = replace(getattr(settings, table), **{key: value})
+            settings = replace(settings, **{table: changed})
+        return settings
+
+
+_TUNED, _BOUND = ("fediac.bits", "tuned"), ("fediac.bits", "bound")
+
+MAIN = (
+    Entrant("fediac", "fediac", (_TUNED,)),
+    Entrant("fediac-bound", "fediac", (_BOUND,)),
+    Entrant("switchml", "switchml"),
+    Entrant("libra", "libra"),
+    Entrant("omnireduce", "omnireduce"),
+    Entrant("fedavg", "fedavg"),
+)
+"""All that tables and the accuracy figure compare.
+
+``fediac`` takes the width with the fewest predicted bytes per progress,
+``fediac-bound`` the paper's: the smallest above its bound.
+"""
+
+FEDAVG = MAIN[-1]
+
+
+def is_ours(name: str) -> bool:
+    """Return whether an entrant is FediAC; every other one is a baseline."""
+    return name.partition("-")[0] == "fediac"
+
+
+_SHARES = ("0.1", "0.5", "1", "5")
+_SMALLER = ("0.005", "0.01", "0.02", "0.05")
+
+
+def _top_k(algorithm: str, shares: Sequence[str] = _SHARES) -> tuple[Entrant, ...]:
+    return tuple(
+        Entrant(
+            f"{algorithm}-k{share}",
+            algorithm,
+            ((f"{algorithm}.sent", f"{share}%"),),
+            f"k = {share} % of d",
+        )
+        for share in shares
+    )
+
+
+def _narrow(share: str, bits: int) -> Entrant:
+    """Return libra with levels of so many bits, and indices of as few as they need."""
+    return Entrant(
+        f"libra-k{share}-bits{bits}-narrow",
+        "libra",
+        (
+            ("libra.sent", f"{share}%"),
+            ("libra.bits", bits),
+            ("libra.narrow", True),
+        ),
+        f"k = {share} %, b = {bits}",
+    )
+
+
+def _shared(
+    share: str, bits: int | str, threshold: int = 3
+) -> tuple[tuple[str, Any], ...]:
+    """Return the changes for votes that 16 neighbours share."""
+    return (
+        ("fediac.law", "topk"),
+        ("fediac.entries_per_vote", 16),
+        ("fediac.threshold", threshold),
+        ("fediac.bits", bits),
+        ("fediac.votes", f"{share}%"),
+    )
+
+
+CANDIDATES: dict[str, tuple[Entrant, ...]] = {
+    "fediac": tuple(
+        Entrant(f"fediac-a{a}", "fediac", (("fediac.threshold", a), _TUNED), f"a = {a}")
+        for a in (1, 2, 3, 4)
+    ),
+    "switchml": tuple(
+        Entrant(f"switchml-bits{b}", "switchml", (("switchml.bits", b),), f"b = {b}")
+        for b in (6, 7, 8, 10, 12, 14)
+    ),
+    "libra": _top_k("libra", (*_SMALLER, *_SHARES)),
+    "libra-narrow": tuple(
+        _narrow(share, bits)
+        for share, bits in (
+            ("0.005", 8),
+            ("0.01", 8),
+            ("0.02", 7),
+            ("0.02", 8),
+            ("0.02", 10),
+            ("0.05", 8),
+            ("0.1", 8),
+            ("0.5", 8),
+            ("1", 8),
+        )
+    ),
+    "omnireduce": _top_k("omnireduce"),
+    "fediac-topk": tuple(
+        Entrant(
+            f"fediac-topk-a{a}",
+            "fediac",
+            (("fediac.law", "topk"), ("fediac.threshold", a), _BOUND),
+            f"a = {a}",
+        )
+        for a in (3, 4, 5, 6)
+    ),
+    "fediac-shared": tuple(
+        Entrant(
+            f"fediac-shared-k{share}",
+            "fediac",
+            _shared(share, "adaptive"),
+            f"k = {share} % of d",
+        )
+        for share in ("0.5", "1", "2", "5")
+    ),
+    "fediac-shared-bits": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-bits{bits}",
+            "fediac",
+            _shared(share, bits),
+            f"k = {share} %, b = {bits}",
+        )
+        for share in ("1", "2")
+        for bits in (8, 9)
+    ),
+    "fediac-shared-votes": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-a{a}",
+            "fediac",
+            _shared(share, "adaptive", a),
+            f"k = {share} %, a = {a}",
+        )
+        for share, a in (("2", 2), ("5", 4), ("10", 5), ("10", 8))
+    ),
+    "fediac-shared-fade": tuple(
+        Entrant(
+            f"fediac-shared-k{share}-a{a}-fade0.1",
+            "fediac",
+            (*_shared(share, "adaptive", a), ("fediac.fade", 0.1)),
+            f"k = {share} %, a = {a}",
+        )
+        for share, a in (("2", 3), ("5", 3), ("5", 4), ("10", 8))
+    ),
+}
+"""Family -> the settings that the paper chose from (Sec. V-A3), and more.
+
+Where the best of the paper's settings was the smallest, as for SwitchML and libra, ours
+go on until it is inside: 20 clients need 6 bits at least. ``libra-narrow`` is ours: an
+entry of the paper's takes 64 bits, but neither a level nor an index needs 32.
+
+The last five are ours, too. In ``fediac-topk`` clients vote for exactly their k largest
+entries; they agree more often then, so higher thresholds are worth a try. The width is
+the paper's, which was the better one in all rows. In ``fediac-shared`` they vote for
+the groups of 16 entries that hold the largest; votes are so cheap then that fewer
+entries and more rounds may pay. So few entries may need lanes wider than the paper's
+bound, hence the width grows where it must; but it begins at the bound, which may be
+wider than it has to be, hence ``fediac-shared-bits``. A shared vote costs the same
+whatever k is, so the threshold may go up and down with it: ``fediac-shared-votes``.
+Where few entries are sent, a residual is many rounds old when its turn comes; in
+``fediac-shared-fade`` a tenth of it is forgotten every round.
+"""
+
+
+def vary_beta(betas: Sequence[float]) -> list[Entrant]:
+    """Return FediAC and libra on data that are less even the smaller β is."""
+    return [
+        Entrant(
+            f"{algorithm}-beta{beta:g}",
+            algorithm,
+            (("data.partition", "dirichlet"), ("data.beta", beta), *width),
+            f"β = {beta:g}",
+        )
+        for algorithm, width in (("fediac", (_TUNED,)), ("libra", ()))
+        for beta in betas
+    ]
+
+
+def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
+    """Return FediAC with several numbers of clients and shares of them as threshold."""
+    return [
+        Entrant(
+            f"fediac-n{n}-a{percent}",
+            "fediac",
+            (("clients.number", n), ("fediac.threshold", f"{percent}%"), _TUNED),
+            f"N = {n}, a = {percent} % of N",
+        )
+        for n in numbers
+        for percent in THRESHOLDS
+    ]
+
+
+@cache
+def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
+    """Return the entrant that already runs the very same settings, or this one.
+
+    The setting that a scenario holds to be the best is one of those it is chosen from;
+    nobody should train it twice. Tables ask for every setting again and again, and to
+    compare it with all others takes a while: the answer is remembered.
+    """
+    own = essence(entrant.apply(settings))
+    for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):
+        if known.algorithm != entrant.algorithm:
+            continue
+        if essence(known.apply(settings)) == own:
+            alias = "" if known.name == entrant.name else entrant.name
+            return replace(known, setting=entrant.setting, alias=alias)
+    return entrant
+
+
+def essence(settings: RunSettings) -> dict[str, Any]:
+    """Return what decides a run's numbers: not when it stops, nor where data lie.
+
+    Shares of clients are resolved, and other algorithms' tables left out.
+    """
+    tables = asdict(settings)
+    kept = {
+        name: tables[name]
+        for name in ("algorithm", "seed", "tuning", "model", "clients", "network")
+    }
+    kept["data"] = _without(tables["data"], "folder", "download")
+    kept["train"] = _without(tables["train"], "device", "at_once")
+    own = tables[settings.algorithm]
+    if settings.algorithm == "fediac":
+        number = settings.clients.number
+        share = settings.clients.participation
+        n = parse_share(share, of=number, name="participation")
+        own["threshold"] = parse_share(own["threshold"], of=n, name="threshold")
+    kept[settings.algorithm] = own
+    return kept
+
+
+def _without(table: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in names}
+
+
+def check_names(
+    names: Sequence[str], entrants: Sequence[Entrant], swept: Sequence[Entrant]
+) -> None:
+    """Refuse names that no entrant has.
+
+    Args:
+        names: What was typed.
+        entrants: Those of what was asked for.
+        swept: Those that sweeps would have.
+
+    Raises:
+        ConfigError: A name is unknown; the message names the nearest.
+    """
+    known, elsewhere = _names(entrants), _names(swept)
+    for name in names:
+        if name not in known and name in elsewhere:
+            raise ConfigError(
+                f"--entrants: {name} is run by sweeps; tables show it once it is stored"
+            )
+        if name not in known:
+            raise ConfigError(f"unknown entrant {name!r}{hint_name(name, known)}")
+
+
+def _names(entrants: Sequence[Entrant]) -> list[str]:
+    names = (name for each in entrants for name in (each.name, each.alias) if name)
+    return list(dict.fromkeys(names))

@@ -1,0 +1,89 @@
+"""What is stored: every run, what it cost, and the commit and machine it came from."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from fediac.console import count
+from fediac.paper.stored import StoredRun
+from fediac.runs.writers import Writer
+
+FILE = "runs.md"
+
+_CLOCKS = ("train_s", "compress_s", "simulate_s", "evaluate_s")
+
+_COLUMNS = (
+    *("scenario", "entrant", "seed", "rounds", "accuracy", "best", "payload MiB"),
+    *("real s", "train s", "compress s", "machine", "commit"),
+)
+
+
+def list_stored(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
+    """Return a row for each stored run, in their order."""
+    return [_row(run) for run in runs]
+
+
+def _row(run: StoredRun) -> dict[str, Any]:
+    return {
+        "scenario": run.scenario,
+        "entrant": run.entrant,
+        "seed": run.seed,
+        "rounds": run.last["round"],
+        "accuracy": run.last["accuracy"],
+        "best": max(record["accuracy"] for record in run.records),
+        "payload MiB": run.last["payload_mib"],
+        "real s": sum(record[name] for record in run.records for name in _CLOCKS),
+        "train s": median(record["train_s"] for record in run.records),
+        "compress s": median(record["compress_s"] for record in run.records),
+        "machine": _all(map(_name_machine, run.writers)),
+        "commit": _all(each.get("commit", "") for each in run.writers),
+    }
+
+
+def _name_machine(writer: Writer) -> str:
+    """Return a machine's name; its times are others where kernels were missing."""
+    name = writer.get("machine", "")
+    return f"{name} without kernels" if writer.get("kernels") == "none" else name
+
+
+def _all(names: Iterable[str]) -> str:
+    """Return who wrote a run, in the order in which they did."""
+    return ", ".join(dict.fromkeys(names))
+
+
+def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the rows as Markdown, with what all of them cost."""
+    total = sum(row["real s"] for row in rows)
+    n_rounds = sum(row["rounds"] for row in rows)
+    lines = [
+        "# Stored runs",
+        "",
+        f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {total:,.0f} s of "
+        "training, "
+        "compression, simulated clock and tests. Train and compress: of all clients in "
+        "a round, the median. Each run's folder has its settings (config.toml) and a "
+        "line a round (rounds.jsonl).",
+        "",
+        f"| {' | '.join(_COLUMNS)} |",
+        f"| {' | '.join('---' for _ in _COLUMNS)} |",
+    ]
+    return "\n".join([*lines, *(_render(row) for row in rows)]) + "\n"
+
+
+def _render(row: dict[str, Any]) -> str:
+    shown = row | {
+        "accuracy": f"{100 * row['accuracy']:.2f} %",
+        "best": f"{100 * row['best']:.2f} %",
+        "payload MiB": f"{row['payload MiB']:,.1f}",
+        "real s": f"{row['real s']:,.0f}",
+        "train s": f"{row['train s']:.2f}",
+        "compress s": f"{row['compress s']:.3f}",
+        "commit": _short(row["commit"]),
+    }
+    return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"
+
+
+def _short(commit: str) -> str:
+    """Return the first digits of commits, and whether they were changed."""
+    parts = [each.partition("-") for each in commit.split(", ")]
+    return ", ".join(digits[:10] + dash + change for digits, dash, change in parts)

@@ -1,0 +1,302 @@
+"""Tables, figures and pages, written from all runs that are stored."""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from fediac.console import own_version
+from fediac.errors import RunError
+from fediac.files import write_whole
+from fediac.paper import sweeps, tables
+from fediac.paper.entrants import FEDAVG
+from fediac.paper.inventory import FILE, list_stored, render_inventory
+from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
+from fediac.paper.published import CLAIMS
+from fediac.paper.rows import Row
+from fediac.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.paper.steps import check_same, folder_of
+from fediac.paper.stored import StoredRun, run_folder
+from fediac.paper.targets import find_target
+from fediac.report.page import Report, render_page
+from fediac.report.reading import read_runs
+from fediac.report.target import choose_target
+
+SWITCHES = {
+    Product.TABLE1: "fast",
+    Product.TABLE2: "slow",
+    Product.FIG_TRAFFIC: "fast",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One table or figure.
+
+    Attributes:
+        shown: For a terminal, of what was asked for.
+        numbers: For programs, of the same.
+        files: What was written; tables are of everything that is stored.
+        notes: What somebody may not have meant, a line each.
+    """
+
+    shown: tuple[RenderableType, ...]
+    numbers: list[dict[str, Any]]
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+def make_product(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
+    """Write a table or figure of all stored runs; return what was asked for of it.
+
+    Args:
+        product: A table or figure of runs.
+        scope: What was asked for.
+        runs: All that are stored in ``results``.
+        results: Gets the files.
+
+    Raises:
+        RunError: Nothing is stored that it could show, or a run with other settings.
+        ConfigError: A picture cannot be drawn here.
+    """
+    check_stored(product, scope, runs, results)
+    if product in SWITCHES:
+        return _make_table(product, scope, runs, results)
+    if product is Product.SWEEPS:
+        return _make_sweeps(scope, runs, results)
+    return _make_figure(product, scope, runs, results)
+
+
+def check_stored(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> None:
+    """Refuse stored runs that a product cannot be made of.
+
+    Raises:
+        RunError: A run is of another version of its scenario and must not stand beside
+            others.
+    """
+    names = {run.scenario for run in runs}
+    for scenario in (find_scenario(name) for name in NAMES if name in names):
+        shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
+        if product in SWITCHES:  # the best of a sweep has a row too
+            shown += list_entrants(Product.SWEEPS, scenario, scope.extent)
+        entrants = {entrant.name: entrant for entrant in shown}
+        for run in runs:
+            if run.scenario == scenario.name and run.entrant in entrants:
+                planned = PlannedRun(scenario, entrants[run.entrant], run.seed, ())
+                check_same(run.settings, planned, folder_of(planned, results))
+
+
+def _make_table(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
+    switch = SWITCHES[product]
+    rows, tried = tables.list_rows(runs, switch), tables.list_tried(runs, switch)
+    blocks = tables.make_blocks(rows, tried)
+    names = {scenario.name for scenario in scope.scenarios(product)}
+    asked = [row for row in rows if row.scenario in names]
+    notes = _say_untargeted(runs, names)
+    if notes and not asked:
+        raise RunError(f"{results}: {'; '.join(notes)}")
+    _check_some(asked, product, runs, results)
+    if product is Product.FIG_TRAFFIC:
+        files = _draw_table(blocks, rows, results / f"{product}.svg")
+    else:
+        files = _write_both(
+            results / product,
+            tables.render_markdown(blocks, switch),
+            tables.as_documents(rows),
+        )
+    shown = tuple(
+        tables.render_block(each) for each in blocks if each.scenario.name in names
+    )
+    notes += _say_lacking(product, scope, runs)
+    return Made(shown, tables.as_documents(asked), files, tuple(notes))
+
+
+def _say_untargeted(runs: Sequence[StoredRun], names: Collection[str]) -> list[str]:
+    """Return which seeds a table leaves out because nobody knows their target."""
+    places = dict.fromkeys((run.scenario, run.seed) for run in runs)
+    return [
+        f"left out: {name} seed {seed}, whose target is not known before {FEDAVG.name} "
+        f"has had {find_scenario(name).paper.fedavg_rounds} rounds"
+        for name, seed in places
+        if name in names and find_target(find_scenario(name), seed, runs) is None
+    ]
+
+
+def _draw_table(
+    blocks: Sequence[tables.Block], rows: Sequence[Row], picture: Path
+) -> tuple[Path, ...]:
+    from fediac.paper.figures_style import save_numbers
+    from fediac.paper.figures_traffic import draw_traffic
+
+    draw_traffic(blocks, picture)
+    save_numbers(tables.as_documents(rows), picture)
+    return picture, picture.with_suffix(".json")
+
+
+def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made:
+    found = sweeps.list_candidates(runs)
+    names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
+    asked = [each for each in found if each.scenario in names]
+    _check_some(asked, Product.SWEEPS, runs, results)
+    files = _write_both(
+        results / Product.SWEEPS,
+        sweeps.render_markdown(found),
+        sweeps.as_documents(found),
+    )
+    shown = tuple(sweeps.render_tables(asked))
+    return Made(shown, sweeps.as_documents(asked), files)
+
+
+def _write_both(
+    stem: Path, markdown: str, documents: list[dict[str, Any]]
+) -> tuple[Path, ...]:
+    page, data = stem.with_suffix(".md"), stem.with_suffix(".json")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(page, markdown)
+    write_whole(data, json.dumps(documents, indent=2) + "\n")
+    return page, data
+
+
+def _make_figure(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+) -> Made:
+    from fediac.paper import figures, figures_panels, figures_tables
+
+    ways: dict[Product, tuple[Callable[..., Any], Callable[..., Any]]] = {
+        Product.FIG_ACCURACY: (
+            figures.draw_accuracy,
+            figures_tables.tabulate_accuracy,
+        ),
+        Product.FIG_NONIID: (figures.draw_noniid, figures_tables.tabulate_noniid),
+        Product.FIG_SCALE: (figures.draw_scale, figures_tables.tabulate_scale),
+    }
+    draw, tabulate = ways[product]
+    asked = {scenario.name for scenario in scope.scenarios(product)}
+    # Accuracies of all scenarios stand side by side, as tables have them.
+    shown = set(NAMES) if product is Product.FIG_ACCURACY else asked
+    chosen = _choose(product, scope, runs, shown)
+    own = [run for run in chosen if run.scenario in asked]
+    _check_some(own, product, runs, results)
+    picture, until_s = results / f"{product}.svg", scope.extent.until_s
+    before = _list_shown(picture.with_suffix(".json"))
+    numbers = draw(chosen, picture, until_s=until_s)
+    if product is Product.FIG_ACCURACY:
+        note = figures_panels.describe_lines(numbers)
+    else:
+        note = figures_panels.describe_finals(numbers, until_s=until_s)
+    page = picture.with_suffix(".md")
+    head = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n{note}\n\n"
+    write_whole(page, head + tabulate(numbers).as_markdown())
+    rows = [row for row in numbers if row["scenario"] in asked]
+    files = (picture, picture.with_suffix(".json"), page)
+    lost = sorted(before - _list_shown(picture.with_suffix(".json")))
+    notes = [
+        f"{product} no longer shows {each}, which was not asked for" for each in lost
+    ]
+    notes += _say_lacking(product, scope, own)
+    return Made((tabulate(rows).as_fitted(), ""), rows, files, tuple(notes))
+
+
+_MAX_NAMED = 4
+
+
+def _say_lacking(product: Product, scope: Scope, own: Sequence[StoredRun]) -> list[str]:
+    """Return who is asked for and not stored: nothing shows what it lacks."""
+    stored = {(run.scenario, run.entrant, run.seed) for run in own}
+    begun = {run.scenario for run in own}
+    lacking = [
+        f"{scenario.name} {entrant.name} seed {seed}"
+        for scenario in scope.scenarios(product)
+        if scenario.name in begun or scope.only
+        for entrant in list_entrants(product, scenario, scope.extent)
+        if not scope.entrants or entrant.is_called(scope.entrants)
+        for seed in scope.seeds
+        if (scenario.name, entrant.name, seed) not in stored
+    ]
+    if not lacking:
+        return []
+    more = f" and {len(lacking) - _MAX_NAMED} more" * (len(lacking) > _MAX_NAMED)
+    return [f"{product} lacks {', '.join(lacking[:_MAX_NAMED])}{more}: not stored"]
+
+
+def _list_shown(numbers: Path) -> set[str]:
+    """Return scenario and seed of all that a figure shows; of none before there is one.
+
+    A figure is of what is asked for: with fewer words it takes the place of a fuller
+    one, which may be somebody's only one.
+    """
+    try:
+        rows = json.loads(numbers.read_bytes())
+        return {f"{row['scenario']} seed {s}" for row in rows for s in row["seeds"]}
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
+
+
+def _choose(
+    product: Product, scope: Scope, runs: Sequence[StoredRun], names: Collection[str]
+) -> list[StoredRun]:
+    """Return the runs of a figure: its entrants, with the seeds that are asked for.
+
+    One short run more, of another seed, would cut the whole figure to its length.
+    """
+    wanted = {
+        (name, entrant.name, seed)
+        for name in names
+        for entrant in list_entrants(product, find_scenario(name), scope.extent)
+        for seed in scope.seeds
+    }
+    return [run for run in runs if (run.scenario, run.entrant, run.seed) in wanted]
+
+
+def _check_some(
+    found: Sequence[object],
+    product: Product,
+    runs: Sequence[StoredRun],
+    results: Path,
+) -> None:
+    if not found:
+        names = {run.scenario for run in runs}
+        own = ", ".join(name for name in NAMES if name in names)
+        hint = f"; its runs are of {own} (see --only)" if own else ""
+        raise RunError(f"{results}: holds no run that {product} could show{hint}")
+
+
+def write_pages(
+    scenarios: Sequence[Scenario], stored: Sequence[StoredRun], results: Path
+) -> list[Path]:
+    """Write a page on each scenario: all of its table, with the first stored seed."""
+    pages = []
+    for scenario in scenarios:
+        names = [each.name for each in tables.list_compared(scenario, stored)]
+        own = [r for r in stored if r.scenario == scenario.name and r.entrant in names]
+        if not own:
+            continue
+        seed = min(run.seed for run in own)
+        chosen = [run for run in own if run.seed == seed]
+        chosen.sort(key=lambda run: names.index(run.entrant))
+        folders = [
+            run_folder(results, run.scenario, run.entrant, run.seed) for run in chosen
+        ]
+        runs, left_out = read_runs(folders)
+        target = choose_target(runs, find_target(scenario, seed, own))
+        page = results / f"report-{scenario.name}.html"
+        report = Report(runs, target, left_out, own_version())
+        write_whole(page, render_page(report))
+        pages.append(page)
+    return pages
+
+
+def write_inventory(stored: Sequence[StoredRun], results: Path) -> Path:
+    """Write the list of all stored runs, what they cost and where they came from."""
+    page = results / FILE
+    write_whole(page, render_inventory(list_stored(stored)))
+    return page

@@ -1,0 +1,92 @@
+"""How a stored run got to the target: what tables and sweeps have a line of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from fediac.paper.scenarios import Scenario
+from fediac.paper.stored import StoredRun
+
+NOTHING = "—"
+
+MIB, SECONDS = "{:,.1f}", "{:,.1f} s"
+
+NOT_YET = "Not yet: the run ends before it had all of its rounds."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run's way to the target, on one switch.
+
+    Attributes:
+        reached: Whether it got there.
+        gave_up: Whether it did not in all the rounds that its scenario gives it, or
+            cannot go on.
+        rounds: To the target; where it was not reached, how many there were.
+        payload_mib: Of all clients, up and down; None where it was not reached.
+        time_s: Simulated; None where it was not reached.
+        spent_mib: Payload of these rounds.
+        spent_s: Simulated time of these rounds.
+    """
+
+    scenario: str
+    switch: str
+    algorithm: str
+    seed: int
+    target: float
+    reached: bool
+    gave_up: bool
+    rounds: int
+    payload_mib: float | None
+    time_s: float | None
+    spent_mib: float
+    spent_s: float
+
+
+def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> Row:
+    """Return how a run got to the target in the rounds that its scenario gives it.
+
+    What it did later, for a figure, must not change a table.
+    """
+    run = replace(run, records=run.records[: scenario.paper.rounds])
+    at = run.reach(target)
+    end = run.last if at is None else at
+    return Row(
+        scenario=run.scenario,
+        switch=switch,
+        algorithm=run.entrant,
+        seed=run.seed,
+        target=target,
+        reached=at is not None,
+        gave_up=at is None
+        and (bool(run.failed) or end["round"] >= scenario.paper.rounds),
+        rounds=end["round"],
+        payload_mib=None if at is None else at["payload_mib"],
+        time_s=None if at is None else at["time_s"][switch],
+        spent_mib=end["payload_mib"],
+        spent_s=end["time_s"][switch],
+    )
+
+
+def describe_rounds(rows: Sequence[Row]) -> str:
+    """Return in how many rounds the target was reached, or in how many it was not."""
+    missed = [row for row in rows if not row.reached]
+    if not missed:
+        return _spread_rounds(rows)
+    some = f"{len(missed)} of {len(rows)} " if len(rows) > 1 else ""
+    yet = "" if all(row.gave_up for row in missed) else "yet "
+    return f"{some}not {yet}in {_spread_rounds(missed)}"
+
+
+def _spread_rounds(rows: Sequence[Row]) -> str:
+    """Return numbers of rounds; a mean over seeds has a fraction while it is small."""
+    numbers = [row.rounds for row in rows]
+    return spread(numbers, "{:,.3g}" if max(numbers) < 1000 else "{:,.0f}")
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Return one number, or the mean and range of several."""
+    if len(set(values)) == 1:
+        return form.format(values[0])
+    ends = f"{form.format(min(values))} to {form.format(max(values))}"
+    return f"{form.format(fmean(values))} ({ends})"

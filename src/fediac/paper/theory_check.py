@@ -1,0 +1,147 @@
+"""Theory against measurement: what the paper's formulas promise of real rounds.
+
+A run is trained as always. In the rounds asked about, the clients' corrected updates
+are looked at: their power laws are fitted, the formulas of Sec. IV-B say which ranks
+should be voted for and agreed on, and the votes that were cast say which ones were.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fediac.compressors import Compressor, FediAC
+from fediac.errors import ConfigError
+from fediac.paper.theory_rounds import check_round
+from fediac.paper.theory_stored import Measurement, RoundCheck
+from fediac.plan.networks import NetworkSetting, make_network
+from fediac.runs.build import Experiment, build_experiment, choose_device
+from fediac.runs.loop import Unwatched, Watcher
+from fediac.runs.records import Record, make_record
+from fediac.runs.settings import RunSettings, StopSettings
+from fediac.runs.versions import describe_versions
+from fediac.sim.simulate import simulate_round
+from fediac.training.federation import FederatedRound
+
+
+def measure(
+    settings: RunSettings, rounds: Sequence[int], watcher: Watcher | None = None
+) -> Measurement:
+    """Train with FediAC until the last of ``rounds``; return what they were like.
+
+    Args:
+        settings: Of the run; its stops are ignored.
+        rounds: Numbers of the rounds to look at, from 1 on.
+        watcher: Is told about every round.
+
+    Raises:
+        ConfigError: The run is none that the theory speaks of, or no round is asked
+            about.
+        RunError: A client's update follows no power law.
+    """
+    wanted = _check(settings, rounds)
+    settings = replace(settings, stop=StopSettings(rounds=wanted[-1]))
+    watcher = Unwatched() if watcher is None else watcher
+    experiment = build_experiment(settings)
+    try:
+        checks = _run(experiment, wanted, watcher)
+    finally:
+        experiment.engine.close()
+    compressor = _fediac(experiment.federation.compressor(1))
+    return Measurement(
+        settings=settings,
+        dim=experiment.federation.model.dim,
+        n_votes=compressor.n_votes,
+        threshold=compressor.threshold,
+        rounds=tuple(checks),
+        versions=describe_versions(choose_device(settings.train.device)),
+    )
+
+
+def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
+    """Return the rounds in order, each once."""
+    if settings.algorithm != "fediac":
+        raise ConfigError(
+            f"algorithm must be fediac to check its theory, got {settings.algorithm}"
+        )
+    if settings.tuning == "server":
+        raise ConfigError(
+            "tuning must be local or none to check the theory, got server: its first "
+            "round has no votes"
+        )
+    if settings.fediac.law == "topk":
+        raise ConfigError(
+            "fediac.law must be bernoulli or draws to check the theory, got topk: it "
+            "votes by another"
+        )
+    if settings.fediac.entries_per_vote > 1:
+        raise ConfigError(
+            "fediac.entries_per_vote must be 1 to check the theory, got "
+            f"{settings.fediac.entries_per_vote}: it is about single entries"
+        )
+    if settings.fediac.lanes == "words":
+        raise ConfigError(
+            "fediac.lanes must be same or dense to check the theory, got words: its "
+            "levels take what room is left"
+        )
+    if not rounds or min(rounds) < 1:
+        raise ConfigError(
+            "rounds must name at least one round, from 1 on, got "
+            f"{', '.join(map(str, rounds)) or 'none'}"
+        )
+    return sorted(set(rounds))
+
+
+def _run(
+    experiment: Experiment, wanted: Sequence[int], watcher: Watcher
+) -> list[RoundCheck]:
+    federation = experiment.federation
+    clock = _Clock(experiment)
+    watcher.start(experiment.settings, federation.n_participants, None)
+    progress = federation.start()
+    checks: list[RoundCheck] = []
+    while progress.round_number < wanted[-1]:
+        done = federation.run_round(progress, client_done=watcher.client_done)
+        if done.progress.round_number in wanted:
+            compressor = _fediac(federation.compressor(done.progress.round_number))
+            seed = experiment.settings.seed
+            checks.append(check_round(progress, done, compressor, seed=seed))
+        progress = done.progress
+        watcher.round_done(clock.record(done))
+    return checks
+
+
+def _fediac(compressor: Compressor) -> FediAC:
+    if not isinstance(compressor, FediAC):
+        raise TypeError(f"compressor must be FediAC, got {type(compressor).__name__}")
+    return compressor
+
+
+class _Clock:
+    """Keeps the lines that a watcher is told: simulated time on the first switch."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        settings = experiment.settings
+        self._seed = settings.seed
+        self._switch = settings.network.switches[0]
+        setting = NetworkSetting(
+            switch=self._switch,
+            rates=settings.network.rates,
+            compute_s=settings.network.compute_s,
+        )
+        self._network = make_network(
+            setting, n_clients=settings.clients.number, threshold=1, seed=self._seed
+        )
+        self._before: Record | None = None
+
+    def record(self, done: FederatedRound) -> Record:
+        """Return the line of one more round."""
+        before = self._before
+        timing = simulate_round(
+            done.ledger,
+            self._network,
+            seed=self._seed,
+            round_number=done.progress.round_number,
+            start_s=0.0 if before is None else before["time_s"][self._switch],
+        )
+        timings = {self._switch: timing}
+        self._before = make_record(done, timings, before, simulate_s=0.0)
+        return self._before

@@ -1,0 +1,1 @@
+"""Without training: theory, tuning, expected traffic, rounds on made-up updates."""

@@ -1,0 +1,173 @@
+"""``fediac motivation``: round time against model size, for every algorithm.
+
+The paper's motivation (Sec. I and III): a switch adds fast, but packets reach it over
+slow links, so what counts is how much is sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from fediac.console import (
+    FittedTable,
+    count,
+    open_console,
+    say_written,
+    write_json,
+)
+from fediac.core.bounds import register_fills
+from fediac.plan.expected import (
+    MEASURED,
+    ExpectedRound,
+    check_clients,
+    expected_ledger,
+    list_expected,
+)
+from fediac.plan.networks import (
+    NetworkSetting,
+    describe_network,
+    make_network,
+)
+from fediac.plan.plots import check_plot, plot_sizes
+from fediac.sim import RoundTiming, simulate_round
+
+SIZES = tuple(round(10.0 ** (half / 2.0)) for half in range(10, 19))
+"""10^5 to 10^9 parameters, two a decade."""
+
+
+_SETTINGS = (
+    "fediac 5 % votes, threshold 3; fediac, switchml 12 bits; "
+    "omnireduce 5 %, libra, topk 1 % of the entries"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SizePoint:
+    """One algorithm at one size."""
+
+    algorithm: str
+    dim: int
+    payload_mib: float
+    timing: RoundTiming
+
+
+def time_sizes(
+    sizes: Sequence[int],
+    network: NetworkSetting,
+    *,
+    n_clients: int,
+    seed: int,
+) -> list[SizePoint]:
+    """Return one round of every algorithm at every size, on the same network."""
+    names = list_expected()
+    points = []
+    console = Console(stderr=True)
+    is_hidden = not console.is_terminal
+    with Progress(console=console, transient=True, disable=is_hidden) as progress:
+        # Large models take most of the time: count entries, not rounds.
+        task = progress.add_task("simulating", total=sum(sizes) * len(names))
+        for dim in sizes:
+            for name in names:
+                size = count(dim, "parameter")
+                progress.update(task, description=f"{name}, {size}")
+                setting = ExpectedRound(name, dim, n_clients)
+                ledger = expected_ledger(setting)
+                links = make_network(
+                    network,
+                    n_clients=setting.n_clients,
+                    threshold=setting.votes_needed,
+                    seed=seed,
+                )
+                timing = simulate_round(ledger, links, seed=seed, round_number=1)
+                payload_mib = ledger.traffic().payload_mib
+                points.append(SizePoint(name, dim, payload_mib, timing))
+                progress.advance(task, dim)
+    return points
+
+
+def run_motivation(
+    network: NetworkSetting,
+    *,
+    n_clients: int,
+    seed: int,
+    plot: Path | None,
+    as_json: bool,
+    sizes: Sequence[int] = SIZES,
+) -> None:
+    """Time every algorithm at every size; print a table and draw it if asked."""
+    if not sizes:
+        raise ValueError("sizes must name at least 1 size")
+    check_clients(n_clients)
+    if plot is not None:
+        check_plot(plot)
+    points = time_sizes(sizes, network, n_clients=n_clients, seed=seed)
+    if plot is not None:
+        lines: dict[str, list[tuple[int, float]]] = {}
+        for point in points:
+            line = lines.setdefault(point.algorithm, [])
+            line.append((point.dim, point.timing.round_s))
+        title = _title(network, n_clients)
+        plot_sizes(lines, path=plot, title=title, note=_SETTINGS)
+        say_written(plot)
+    if as_json:
+        documents = [_document(point) for point in points]
+        write_json({"n_clients": n_clients, "seed": seed, "points": documents})
+    else:
+        _show(points, sizes, _title(network, n_clients))
+
+
+def _title(network: NetworkSetting, n_clients: int) -> str:
+    return (
+        f"A round of {count(n_clients, 'client')}, {describe_network(network)}, "
+        f"{network.compute_s:g} s of local compute"
+    )
+
+
+def _document(point: SizePoint) -> dict[str, Any]:
+    return {
+        "algorithm": point.algorithm,
+        "dim": point.dim,
+        "round_s": point.timing.round_s,
+        "payload_mib": point.payload_mib,
+        "bottleneck": point.timing.bottleneck,
+    }
+
+
+def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None:
+    console = open_console()
+    console.print(f"{title}: seconds a round")
+    console.print()
+    names = list_expected()
+    found = {(each.algorithm, each.dim): each.timing.round_s for each in points}
+    rows = [
+        (
+            f"{dim:,}",
+            *(_seconds(found[name, dim]) for name in names),
+            f"{register_fills(dim):,}",
+        )
+        for dim in sizes
+    ]
+    headings = ("parameters", *names, "dense register fills")
+    console.print(FittedTable(headings, rows, has_lines=False))
+    console.print()
+    largest = sizes[-1]
+    by_time = sorted((found[name, largest], name) for name in names)
+    (shortest, first), (longest, last) = by_time[0], by_time[-1]
+    console.print(
+        f"At {count(largest, 'parameter')} a round takes {_seconds(shortest)} s with "
+        f"{first} and {_seconds(longest)} s with {last}."
+    )
+    console.print("A round of one algorithm does not teach as much as one of another.")
+    shares = [f"{a} to {b} % of {name}'s" for name, (a, b) in MEASURED.items()]
+    console.print(
+        "Choices are taken to be spread evenly: of such payloads real rounds took "
+        f"{', '.join(shares)}."
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 1000.0 else f"{seconds:.4g}"

@@ -1,0 +1,231 @@
+"""Networks as people write them: switches, rates and memory in words and numbers."""
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fediac.core.ledger import PAYLOAD
+from fediac.core.shares import parse_count
+from fediac.errors import TraceError, say_count
+from fediac.sim import (
+    Bounded,
+    Network,
+    Rates,
+    Service,
+    Uplink,
+    constant_uplinks,
+    load_trace,
+    paper_switch,
+    paper_uplinks,
+    shipped_traces,
+    switch_of_rate,
+    trace_uplinks,
+    uniform_uplinks,
+)
+from fediac.sim.rates import MAX_PACKETS, PAPER_RATES
+from fediac.switch.registers import Layout
+from fediac.wire.header import Kind
+
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9]+)?)"
+_ONE = re.compile(_NUMBER, re.IGNORECASE)
+_RANGE = re.compile(f"{_NUMBER}-{_NUMBER}", re.IGNORECASE)
+
+_SLOWEST_SWITCH = 0.04
+"""Packets a second; slower ones take longer for a packet than a service may."""
+
+_FASTEST_SWITCH = 1e12
+"""Packets a second; one takes a tick of the clock, which counts picoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSetting:
+    """A network in words.
+
+    Attributes:
+        switch: ``fast``, ``slow``, or packets a second.
+        rates: ``paper``, ``nyumets``, ``uniform``, a rate, a range of rates, or files.
+        memory: Bytes of the switch's registers; None: unbounded.
+        compute_s: Local training of every client.
+    """
+
+    switch: str = "fast"
+    rates: tuple[str, ...] = ("paper",)
+    memory: int | None = None
+    compute_s: float = 0.0
+
+
+def make_network(
+    setting: NetworkSetting, *, n_clients: int, threshold: int, seed: int
+) -> Network:
+    """Return the network that is meant.
+
+    Args:
+        setting: In words.
+        n_clients: Clients that it connects.
+        threshold: Votes an entry needs, which decides how long a slot is.
+        seed: Of rates and of the clients' places in their traces.
+    """
+    memory = None
+    if setting.memory is not None:
+        memory = bounded_memory(setting.memory, n_clients, threshold)
+    return Network(
+        uplinks=parse_rates(setting.rates, n_clients, seed=seed),
+        switch=parse_switch(setting.switch),
+        compute_s=setting.compute_s,
+        memory=memory,
+    )
+
+
+def describe_network(setting: NetworkSetting) -> str:
+    """Return the network in words, for titles."""
+    switch = f"{setting.switch} switch"
+    if setting.switch not in ("fast", "slow"):
+        switch = f"switch of {setting.switch} packets/s"
+    memory = "" if setting.memory is None else f", {setting.memory:,} bytes of memory"
+    return f"{switch}{memory}, rates {', '.join(setting.rates)}"
+
+
+def parse_switch(text: str) -> Service:
+    """Return the switch: ``fast``, ``slow`` or its packets a second."""
+    written = text.strip()
+    if _ONE.fullmatch(written.removeprefix("-")):
+        if float(written) < _SLOWEST_SWITCH:
+            raise ValueError(
+                f"switch must be at least {_SLOWEST_SWITCH} packets a second, "
+                f"got {text}"
+            )
+        if float(written) > _FASTEST_SWITCH:
+            raise ValueError(
+                f"switch must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
+                f"a tick of the clock), got {text}"
+            )
+        return switch_of_rate(float(written))
+    if written not in ("fast", "slow"):
+        raise ValueError(f"switch must be fast, slow or packets a second, got {text!r}")
+    return paper_switch(written)
+
+
+def parse_rates(
+    rates: Sequence[str], n_clients: int, *, seed: int
+) -> tuple[Uplink, ...]:
+    """Return one uplink a client; see `NetworkSetting`.
+
+    Several entries must all be files; client i takes file i mod n.
+    """
+    written = [each.strip() for each in rates]
+    if len(written) == 1:
+        found = _named_rates(written[0], n_clients, seed)
+        if found is not None:
+            return found
+    for text in written:
+        if not _is_file(text):
+            raise ValueError(
+                f"rates must all be files where there are several, got {text!r}"
+            )
+    if not written:
+        raise ValueError("rates must name at least one rate or file, got none")
+    traces = [_load_trace(each) for each in written]
+    return trace_uplinks(n_clients, traces, seed=seed)
+
+
+def parse_memory(text: str, *, name: str = "memory") -> int | None:
+    """Return the bytes of a switch's registers, None for ``unbounded``."""
+    if text.strip() == "unbounded":
+        return None
+    return parse_count(text, name=name)
+
+
+def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
+    if text == "paper":
+        return paper_uplinks(n_clients, seed=seed)
+    if text == "nyumets":
+        traces = list(shipped_traces().values())
+        return trace_uplinks(n_clients, traces, seed=seed)
+    if text == "uniform":
+        return uniform_uplinks(n_clients, *PAPER_RATES, seed=seed)
+    found = _written_rates(text, n_clients, seed)
+    if found is None and not _is_file(text):
+        raise ValueError(
+            "rates must be paper, nyumets, uniform, packets a second such as 700 or "
+            f"200-2800, or a file, got {text!r}"
+        )
+    return found
+
+
+def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
+    """Return uplinks of one rate, or of a range of rates; None: this is neither."""
+    both = _RANGE.fullmatch(text)
+    if both:
+        lowest, highest = float(both[1]), float(both[2])
+        if not 0.0 < lowest <= highest <= MAX_PACKETS:
+            raise ValueError(
+                f"rates must be a range with 0 < lowest <= highest <= {MAX_PACKETS}, "
+                f"got {text!r}"
+            )
+        return uniform_uplinks(n_clients, lowest, highest, seed=seed)
+    is_number = _ONE.fullmatch(text) is not None
+    if is_number and 0.0 < float(text) < math.inf:
+        return constant_uplinks(n_clients, float(text))
+    if is_number or text.startswith("-") or text.lower() in ("nan", "inf"):
+        raise ValueError(f"rates must be finite and above 0, got {text}")
+    return None
+
+
+def _is_file(text: str) -> bool:
+    """Return whether there is something to read: a file, or a pipe as <(...) is."""
+    return os.path.exists(text) and not os.path.isdir(text)
+
+
+def _load_trace(text: str) -> Rates:
+    try:
+        return load_trace(Path(text))
+    except TraceError as error:
+        raise TraceError(f"rates must be a trace of packets, got {error}") from error
+
+
+def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
+    """Return the slots that clients may fill ahead of the answers they have.
+
+    Half of a streamed exchange's slots keep the answers of the last window for who lost
+    them; block sums need two thirds, see ``fediac.switch.blocks``.
+
+    Args:
+        register_bytes: Memory of the switch.
+        n_clients: Clients that it serves.
+        threshold: Votes an entry needs, which decides how long a slot of a tally is.
+    """
+    layout = Layout(n_clients, PAYLOAD.payload_bytes, register_bytes)
+    windows = {
+        "max": 1,
+        "tally": layout.n_slots(Kind.TALLY, threshold) // 2,
+        "sum": layout.n_slots(Kind.SUM) // 2,
+        "blocksum": (layout.n_slots(Kind.BLOCK_SUM) + 1) // 3,
+    }
+    kinds = {"tally": Kind.TALLY, "sum": Kind.SUM, "blocksum": Kind.BLOCK_SUM}
+    missing = {
+        name: _too_small(layout, name, layout.least_bytes(kind, 2, threshold))
+        for name, kind in kinds.items()
+    }
+    slots = {kind: window for kind, window in windows.items() if window}
+    return Bounded(slots, missing=missing, wide_slots=partial(_wide_window, layout))
+
+
+def _wide_window(layout: Layout, bits_up: int, bits_down: int) -> int:
+    widths = bits_up, bits_down
+    window = layout.n_slots(Kind.SUM, widths=widths) // 2
+    if not window:
+        least = layout.least_bytes(Kind.SUM, 2, widths=widths)
+        raise ValueError(_too_small(layout, "sum", least))
+    return window
+
+
+def _too_small(layout: Layout, name: str, least: int) -> str:
+    clients = say_count(layout.n_clients, "client")
+    return (
+        f"memory must be at least {least} for a {name} from {clients}, "
+        f"got {layout.register_bytes}"
+    )

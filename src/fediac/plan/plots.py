@@ -1,0 +1,210 @@
+"""Pictures: a simulated round, and round times against model sizes.
+
+Matplotlib is an optional extra, so it is imported when a picture is asked for.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fediac.errors import ConfigError, say_reason
+from fediac.files import write_whole
+from fediac.sim import RoundTiming
+
+Axes: TypeAlias = Any
+Figure: TypeAlias = Any
+Pyplot: TypeAlias = Any
+Values: TypeAlias = NDArray[Any]
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#777777"
+
+Times: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
+"""Algorithm -> (entries of the model, seconds of a round)."""
+
+LINES = {
+    "fediac": (BLUE, "o", "-"),
+    "switchml": (VERMILION, "s", "-"),
+    "omnireduce": (GREEN, "^", "-"),
+    "libra": (ORANGE, "D", "-"),
+    "fedavg": ("#000000", "v", "--"),
+    "topk": (PURPLE, "P", "--"),
+}
+"""Colour, marker and line of each algorithm; dashed ones use a server, no switch."""
+
+_LABEL_SHARE = 0.045
+"""Height of a label, relative to the axes."""
+
+_STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "figure.dpi": 110,
+    "savefig.dpi": 150,
+}
+
+
+def check_plot(path: Path) -> None:
+    """Check that a picture can be made before anything is computed for it.
+
+    Raises:
+        ConfigError: The file's name, its folder, or Matplotlib is missing.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"{path}: a picture must end in {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path}: no such folder")
+    require_matplotlib()
+
+
+def plot_round(timing: RoundTiming, *, path: Path, title: str) -> None:
+    """Draw packets waiting, switch utilization, slots, and each client's finish."""
+    plt = _pyplot()
+    with plt.rc_context(_STYLE):
+        n_clients = len(timing.clients)
+        height = 6.3 + 0.16 * min(n_clients, 40)
+        figure, axes = plt.subplots(
+            4,
+            1,
+            figsize=(8.5, height),
+            layout="constrained",
+            sharex=True,
+            height_ratios=[1.0, 1.0, 1.0, 0.9 + 0.09 * min(n_clients, 40)],
+        )
+        figure.suptitle(f"{title}\nbottleneck: {timing.bottleneck}", fontsize=10)
+        series = timing.series
+        edges = series.bin_s * np.arange(len(series.waiting) + 1)
+        edges[-1] = min(edges[-1], timing.round_s)
+        _draw_steps(axes[0], edges, series.waiting, BLUE)
+        axes[0].set_ylabel("packets\nwaiting")
+        _draw_steps(axes[1], edges, 100.0 * series.utilization, GREEN)
+        axes[1].set_ylabel("switch\nbusy, %")
+        _draw_steps(axes[2], edges, series.open_slots, VERMILION)
+        axes[2].set_ylabel("slots\nin use")
+        for counts in (axes[0], axes[2]):
+            counts.yaxis.get_major_locator().set_params(integer=True)
+        _draw_clients(axes[3], timing)
+        axes[3].set_xlabel("seconds since the round began")
+        axes[3].set_xlim(0.0, timing.round_s * 1.01)
+        _save(figure, path)
+
+
+def plot_sizes(times: Times, *, path: Path, title: str, note: str) -> None:
+    """Draw round time against model size, a line for each algorithm."""
+    plt = _pyplot()
+    with plt.rc_context(_STYLE):
+        figure, axes = plt.subplots(figsize=(8.0, 5.2), layout="constrained")
+        for name, points in times.items():
+            colour, marker, line = LINES.get(name, (GREY, ".", ":"))
+            sizes, seconds = zip(*points, strict=True)
+            style = {"color": colour, "marker": marker, "linestyle": line}
+            axes.loglog(sizes, seconds, label=name, markersize=5, **style)
+        _label_ends(axes, times)
+        axes.set_xlabel("parameters of the model")
+        axes.set_ylabel("seconds a round")
+        figure.suptitle(title, fontsize=10)
+        axes.set_title(note, fontsize=8, color=GREY)
+        axes.legend(frameon=False, loc="upper left")
+        axes.grid(visible=True, which="major")
+        _save(figure, path)
+
+
+def _draw_steps(axes: Axes, edges: Values, values: Values, colour: str) -> None:
+    axes.stairs(values, edges, color=colour, fill=True, alpha=0.85, linewidth=0)
+    axes.stairs(values, edges, color=colour, linewidth=0.8)
+    axes.set_ylim(bottom=0.0)
+
+
+def _draw_clients(axes: Axes, timing: RoundTiming) -> None:
+    """Draw when each client trained, was sending, and had everything."""
+    numbers = [each.client for each in timing.clients]
+    compute = np.array([each.compute_s for each in timing.clients])
+    uplink = np.array([each.uplink_s for each in timing.clients])
+    finish = np.array([each.finish_s for each in timing.clients])
+    bar = {"height": 0.8, "linewidth": 0}
+    axes.barh(numbers, finish, color="#E4E4E4", label="waiting, receiving", **bar)
+    axes.barh(numbers, compute, color=ORANGE, label="local compute", **bar)
+    axes.barh(
+        numbers, uplink, left=compute, color=SKY, label="sending, all steps", **bar
+    )
+    axes.plot(finish, numbers, "|", color="black", markersize=8, label="finish")
+    axes.set_ylabel("client")
+    axes.set_ylim(max(numbers) + 0.7, min(numbers) - 0.7)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid(visible=False, axis="y")
+    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False)
+
+
+def _label_ends(axes: Axes, times: Times) -> None:
+    """Write each algorithm's last time beside its line, without overlaps."""
+    axes.autoscale_view()  # fixes the limits, which the transformation depends on
+    to_share = axes.transData + axes.transAxes.inverted()
+    ends = sorted(
+        (points[-1][1], points[-1][0], name) for name, points in times.items()
+    )
+    lowest = 0.0
+    for place, (seconds, size, name) in enumerate(ends):
+        # As high as the line ends, but above the label before and below the rest.
+        highest = 1.0 - _LABEL_SHARE * (len(ends) - 1 - place)
+        height = float(to_share.transform((size, seconds))[1])
+        height = min(max(height, lowest), highest)
+        lowest = height + _LABEL_SHARE
+        axes.annotate(
+            f"{name} {_duration(seconds)}",
+            (1.01, height),
+            xycoords="axes fraction",
+            va="center",
+            fontsize=9,
+            color=LINES.get(name, (GREY, ".", ":"))[0],
+            annotation_clip=False,
+        )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120.0:
+        return f"{seconds:.3g} s"
+    return (
+        f"{seconds / 60.0:.3g} min" if seconds < 7200.0 else f"{seconds / 3600:.3g} h"
+    )
+
+
+def _save(figure: Figure, path: Path) -> None:
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix[1:].lower())
+    try:
+        write_whole(path, picture.getvalue())
+    except OSError as error:
+        raise ConfigError(f"{path}: {say_reason(error)}") from error
+
+
+def require_matplotlib() -> None:
+    """Refuse to go on without what draws.
+
+    Raises:
+        ConfigError: Matplotlib is not installed.
+    """
+    _pyplot()
+
+
+def _pyplot() -> Pyplot:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ConfigError(
+            "pictures need matplotlib: pip install 'fediac[plot]'"
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot

@@ -1,0 +1,256 @@
+"""``fediac simulate``: how long rounds take on a given network, without training."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from fediac.compressors import CATALOG
+from fediac.console import count, open_console, say_written, write_json
+from fediac.core.ledger import Ledger
+from fediac.errors import ConfigError
+from fediac.plan.expected import ExpectedRound, expected_ledger
+from fediac.plan.networks import (
+    NetworkSetting,
+    describe_network,
+    make_network,
+)
+from fediac.plan.plots import check_plot, plot_round
+from fediac.sim import RoundTiming, simulate_round
+from fediac.transports import WIRE
+
+MAX_ROUNDS = 100_000
+"""Every round is kept until the end; more is a typing error."""
+
+_USED_BY = {
+    "entries_per_vote": ("fediac",),
+    "chosen": ("fediac", "omnireduce", "libra", "topk"),
+    "bits": ("fediac", "switchml"),
+    "lanes": ("fediac", "switchml"),
+    "threshold": ("fediac",),
+}
+"""Option -> the algorithms whose rounds it changes."""
+
+
+def refuse_unused(algorithm: str, given: Iterable[str]) -> None:
+    """Refuse options that the algorithm has no use for: the user expects an effect.
+
+    Args:
+        algorithm: A name; whether there is such a one is not checked here.
+        given: Names of the options that the user gave.
+    """
+    for name in given:
+        users = _USED_BY[name]
+        if algorithm in CATALOG and algorithm not in users:
+            raise ConfigError(
+                f"{name} does not apply to {algorithm}, only to {', '.join(users)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Rounds one after another, and what they are.
+
+    Attributes:
+        payload_mib: What all clients send and get in a round, without headers.
+        wire_mib: The same as real packets with all headers.
+    """
+
+    setting: ExpectedRound
+    network: NetworkSetting
+    seed: int
+    rounds: tuple[RoundTiming, ...]
+    payload_mib: float
+    wire_mib: float
+
+    @property
+    def longest(self) -> RoundTiming:
+        """The round that took longest, which names the bottleneck."""
+        return max(self.rounds, key=lambda each: each.round_s)
+
+
+def simulate(
+    setting: ExpectedRound, network: NetworkSetting, *, n_rounds: int, seed: int
+) -> Simulation:
+    """Return ``n_rounds`` rounds, each beginning when the one before ends."""
+    if n_rounds < 1:
+        raise ValueError(f"rounds must be at least 1, got {n_rounds}")
+    if n_rounds > MAX_ROUNDS:
+        raise ValueError(
+            f"rounds must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
+        )
+    links = make_network(
+        network,
+        n_clients=setting.n_clients,
+        threshold=setting.votes_needed,
+        seed=seed,
+    )
+    rounds: list[RoundTiming] = []
+    start_s = 0.0
+    ledger = Ledger()
+    console = Console(stderr=True)
+    for number in track(
+        range(1, n_rounds + 1),
+        description="simulating",
+        console=console,
+        transient=True,
+        disable=n_rounds < 2 or not console.is_terminal,
+    ):
+        ledger = expected_ledger(setting, round_number=number)
+        timing = simulate_round(
+            ledger, links, seed=seed, round_number=number, start_s=start_s
+        )
+        rounds.append(timing)
+        start_s += timing.round_s
+    return Simulation(
+        setting=setting,
+        network=network,
+        seed=seed,
+        rounds=tuple(rounds),
+        payload_mib=ledger.traffic().payload_mib,
+        wire_mib=ledger.traffic(WIRE).mib,
+    )
+
+
+def run_simulate(
+    setting: ExpectedRound,
+    network: NetworkSetting,
+    *,
+    n_rounds: int,
+    seed: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Time rounds; print what they come to, and draw the longest if asked.
+
+    Args:
+        setting: What is sent.
+        network: Over what.
+        n_rounds: How many rounds.
+        seed: Of traces, links and servers.
+        plot: Where to put the picture.
+        as_json: Print one JSON document instead of text.
+    """
+    if plot is not None:
+        check_plot(plot)
+    simulation = simulate(setting, network, n_rounds=n_rounds, seed=seed)
+    if plot is not None:
+        plot_round(simulation.longest, path=plot, title=_title(simulation))
+        say_written(plot)
+    if as_json:
+        write_json(_document(simulation))
+    else:
+        _show(simulation)
+
+
+def _title(simulation: Simulation) -> str:
+    setting = simulation.setting
+    return (
+        f"{setting.algorithm}, {count(setting.dim, 'parameter')}, "
+        f"{count(setting.n_clients, 'client')}, {describe_network(simulation.network)}"
+    )
+
+
+def _document(simulation: Simulation) -> dict[str, Any]:
+    setting, network = simulation.setting, simulation.network
+    return {
+        "algorithm": setting.algorithm,
+        "dim": setting.dim,
+        "n_clients": setting.n_clients,
+        "chosen": setting.chosen,
+        "bits": setting.bits,
+        "lanes": setting.lanes,
+        "entries_per_vote": setting.entries_per_vote,
+        "switch": network.switch,
+        "rates": list(network.rates),
+        "memory": network.memory,
+        "compute_s": network.compute_s,
+        "seed": simulation.seed,
+        "rounds": [_round_document(each) for each in simulation.rounds],
+        "payload_mib": simulation.payload_mib,
+        "wire_mib": simulation.wire_mib,
+        "measured_percent": setting.measured,
+        "bottleneck": simulation.longest.bottleneck,
+    }
+
+
+def _round_document(timing: RoundTiming) -> dict[str, Any]:
+    return {
+        "round_s": timing.round_s,
+        "phases": [asdict(each) for each in timing.phases],
+        "shares_s": timing.shares,
+        "demands": timing.demands,
+        "clients": [asdict(each) for each in timing.clients],
+        "slowest_client": timing.slowest_client,
+        "switch": asdict(timing.switch),
+        "server": None if timing.server is None else asdict(timing.server),
+        "max_waiting": timing.max_waiting,
+        "max_open_slots": timing.max_open_slots,
+        "is_overloaded": timing.is_overloaded,
+        "bottleneck": timing.bottleneck,
+    }
+
+
+def _show(simulation: Simulation) -> None:
+    console = open_console()
+    rounds = simulation.rounds
+    console.print(_title(simulation))
+    console.print()
+    console.print(_phase_table(rounds))
+    console.print()
+    times = [each.round_s for each in rounds]
+    if len(rounds) > 1:
+        console.print(
+            f"{len(rounds)} rounds take {sum(times):,.3f} s: "
+            f"{min(times):,.3f} to {max(times):,.3f} s each."
+        )
+    longest = simulation.longest
+    console.print(
+        f"A round sends {simulation.payload_mib:,.1f} MiB of payload, "
+        f"{simulation.wire_mib:,.1f} MiB on the wire, all clients, up and down."
+    )
+    measured = simulation.setting.measured
+    if measured is not None:
+        least, most = measured
+        console.print(
+            "That is for choices spread evenly: real rounds of 20 clients took "
+            f"{least} to {most} % of such a payload."
+        )
+    console.print(_queue_sentence(longest))
+    console.print(f"Bottleneck: {longest.bottleneck}.")
+
+
+def _queue_sentence(timing: RoundTiming) -> str:
+    switch = timing.switch
+    return (
+        f"The switch served {count(switch.n_packets, 'packet')} and worked "
+        f"{100.0 * switch.utilization:.3g} % of the time; a packet waited "
+        f"{_microseconds(switch.mean_wait_s)} on average and "
+        f"{_microseconds(switch.max_wait_s)} at most; there were at most "
+        f"{count(timing.max_waiting, 'packet')} waiting and "
+        f"{count(timing.max_open_slots, 'slot')} open at a time."
+    )
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.4g} us"
+
+
+def _phase_table(rounds: Sequence[RoundTiming]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("phase", no_wrap=True)
+    for header in ("upload s", "download s"):
+        table.add_column(header, justify="right", no_wrap=True)
+    table.add_row("local compute", f"{fmean(t.shares['compute'] for t in rounds):,.3f}")
+    for place, phase in enumerate(rounds[0].phases):
+        up = fmean(timing.phases[place].upload_s for timing in rounds)
+        down = fmean(timing.phases[place].download_s for timing in rounds)
+        table.add_row(phase.name, f"{up:,.3f}", f"{down:,.3f}")
+    mean = fmean(timing.round_s for timing in rounds)
+    table.add_row("whole round", f"{mean:,.3f}")
+    return table

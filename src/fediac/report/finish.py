@@ -1,0 +1,151 @@
+"""When every client had the new model: dots on a line, with a slider for the round."""
+
+import statistics
+from collections.abc import Sequence
+
+from fediac.report.bars import Group, draw_axis, draw_dots
+from fediac.report.figures import Choice, Figure, Variant
+from fediac.report.markup import tag
+from fediac.report.phases import timed_switches, timings_of
+from fediac.report.reading import Run
+from fediac.report.scales import fit_from_zero
+from fediac.report.svg import Axis
+from fediac.report.tables import Row, Table
+from fediac.report.wording import NOTHING, digits, seconds
+from fediac.runs.rounds import Timing
+
+N_STOPS = 50
+N_DOTS = 10_000
+"""Rounds that the slider stops at and that the table lists, and clients in them all."""
+
+
+def finish_by_client(runs: Sequence[Run]) -> Figure | None:
+    """Return when each client was done in a round, one drawing a switch."""
+    variants, rows = [], []
+    for switch in timed_switches(runs):
+        timed = [
+            (index, run) for index, run in enumerate(runs) if timings_of(run, switch)
+        ]
+        variants.append(_finish_variant(timed, switch))
+        for index, run in timed:
+            rows += _finish_rows(index, run, switch)
+    if not variants:
+        return None
+    columns = (
+        "run",
+        "switch",
+        "round",
+        "clients",
+        "fastest s",
+        "median s",
+        "slowest s",
+    )
+    return Figure(
+        "finish",
+        "When each client finishes",
+        "Each dot is one client in a round, from the round's start until it has the "
+        "new model. The slowest ends the round.",
+        tuple(variants),
+        Table(
+            f"By round; of long runs, at most {N_STOPS} rounds.",
+            (*columns, "held up by"),
+            tuple(rows),
+            words=(0, 1, 7),
+        ),
+    )
+
+
+def _stops(run: Run) -> list[int]:
+    """Return places of rounds in a run, evenly spread, with the first and the last."""
+    n_rounds = len(run.rounds)
+    n_clients = max(len(timing.finish_s) for timing in run.last.timing.values())
+    n_stops = min(n_rounds, N_STOPS, max(1, N_DOTS // max(1, n_clients)))
+    if n_stops == 1:
+        return [n_rounds - 1]
+    return [stop * (n_rounds - 1) // (n_stops - 1) for stop in range(n_stops)]
+
+
+def _finish_variant(timed: Sequence[tuple[int, Run]], switch: str) -> Variant:
+    chosen = Choice("finish", "switch", switch, f"{switch} switch")
+    stops = {
+        index: [run.rounds[place] for place in _stops(run)] for index, run in timed
+    }
+    data = [
+        {
+            "run": index,
+            "rounds": [each.number for each in rounds],
+            "finish": [each.timing[switch].finish_s for each in rounds],
+        }
+        for index, rounds in stops.items()
+    ]
+    every = [
+        value
+        for rounds in stops.values()
+        for each in rounds
+        for value in each.timing[switch].finish_s
+    ]
+    name = "seconds since the round began"
+    axis = Axis(fit_from_zero(every), name, "seconds", "zero")
+    sentences = [_describe(run, switch) for _, run in timed]
+    drawings = [
+        draw_dots(
+            _group(index, run, switch),
+            axis,
+            identity=f"{chosen.identity}-desc",
+            description=sentence,
+        )
+        for (index, run), sentence in zip(timed, sentences, strict=True)
+    ]
+    plot = {"class_": "plot dots-plot", "data_chart": chosen.identity}
+    return Variant(
+        chosen.identity,
+        chosen.choice,
+        chosen.key,
+        chosen.name,
+        " ".join(["When each client finished its last round.", *sentences]),
+        tag("div", *drawings, draw_axis(axis), **plot),
+        {"x": axis.data(), "finish": data},
+    )
+
+
+def _group(index: int, run: Run, switch: str) -> Group:
+    """Return the dots of a run's last round."""
+    finish = run.last.timing[switch].finish_s
+    slowest = seconds(max(finish)) if finish else NOTHING
+    return Group(index, run.look, run.label, f"slowest {slowest}", dots=finish)
+
+
+def _describe(run: Run, switch: str) -> str:
+    words = _finish_words(run.last.timing[switch])
+    return f"{run.label}, round {run.last.number}: {words}."
+
+
+def _finish_words(timing: Timing) -> str:
+    if not timing.finish_s:
+        return "no client took part"
+    words = (
+        f"fastest client {seconds(min(timing.finish_s))}, median "
+        f"{seconds(statistics.median(timing.finish_s))}, slowest "
+        f"{seconds(max(timing.finish_s))}"
+    )
+    return f"{words}, held up by {timing.bottleneck}" if timing.bottleneck else words
+
+
+def _finish_rows(index: int, run: Run, switch: str) -> list[Row]:
+    rows = []
+    for place in _stops(run):
+        each = run.rounds[place]
+        finish = each.timing[switch].finish_s
+        summary = (
+            (min(finish), statistics.median(finish), max(finish)) if finish else ()
+        )
+        cells = (
+            run.label,
+            switch,
+            str(each.number),
+            str(len(finish)),
+            *(digits(value) for value in summary or (0.0, 0.0, 0.0)),
+            each.timing[switch].bottleneck or NOTHING,
+        )
+        rows.append(Row(cells, index))
+    return rows

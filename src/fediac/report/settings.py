@@ -1,0 +1,32 @@
+"""The settings of the runs: what they share once, what differs side by side."""
+
+from collections.abc import Sequence
+
+from fediac.report.differences import flat_settings, is_shared
+from fediac.report.reading import Run
+from fediac.report.tables import Row, Table
+from fediac.report.wording import NOTHING
+
+
+def settings_tables(runs: Sequence[Run]) -> list[Table]:
+    """Return the settings as one or two tables: shared ones, and differing ones."""
+    flat = [flat_settings(run) for run in runs]
+    names = list(dict.fromkeys(name for each in flat for name in each))
+    if len(runs) > 1 and all(run.label == run.algorithm for run in runs):
+        names.remove("algorithm")
+    shared = [name for name in names if is_shared(name, flat)]
+    tables = []
+    if shared:
+        caption = "Settings" if len(runs) == 1 else "Settings all runs share"
+        rows = tuple(Row((name, flat[0][name])) for name in shared)
+        tables.append(Table(caption, ("setting", "value"), rows, words=(0, 1)))
+    if len(shared) < len(names):
+        rows = tuple(
+            Row((name, *(each.get(name, NOTHING) for each in flat)))
+            for name in names
+            if name not in shared
+        )
+        columns = ("setting", *(run.label for run in runs))
+        words = tuple(range(len(columns)))
+        tables.append(Table("Settings that differ", columns, rows, words))
+    return tables

@@ -1,0 +1,343 @@
+"""One run, from settings to a folder of results; and going on with one."""
+
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from fediac.core.shares import parse_share
+from fediac.errors import FediacError, RunError
+from fediac.files import lock_folder
+from fediac.names import is_own
+from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plugins import require_finite
+from fediac.runs.build import (
+    Experiment,
+    build_experiment,
+    find_hot,
+)
+from fediac.runs.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    save_model,
+)
+from fediac.runs.folder import (
+    MODEL,
+    check_folder,
+    drop_model,
+    write_config,
+)
+from fediac.runs.records import (
+    ROUNDS,
+    SUMMARY,
+    Record,
+    RoundLog,
+    make_record,
+    stop_reason,
+    summarize,
+    write_summary,
+)
+from fediac.runs.schedule import CheckpointSchedule
+from fediac.runs.server_tuning import tune_on_server
+from fediac.runs.settings import RunSettings
+from fediac.runs.tensorboard import open_log
+from fediac.sim.network import Network
+from fediac.sim.simulate import simulate_round
+from fediac.training.federation import FederatedRound, Progress
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know how a run goes."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Record | None
+    ) -> None:
+        """A run starts, or goes on after the round ``before``."""
+        ...
+
+    def client_done(self) -> None:
+        """One more client of the round has finished its training."""
+        ...
+
+    def round_done(self, record: Record) -> None:
+        """A round is over."""
+        ...
+
+
+class Unwatched:
+    """A watcher that looks away."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Record | None
+    ) -> None:
+        """Do nothing."""
+
+    def client_done(self) -> None:
+        """Do nothing."""
+
+    def round_done(self, record: Record) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The parts of a run while it goes on.
+
+    Attributes:
+        networks: Switch -> what rounds are timed on; made anew where a server has
+            chosen another threshold.
+        began: What the clock of the machine said when the run had taken no time.
+        keeps_model: Leave the model and the last checkpoint behind.
+    """
+
+    experiment: Experiment
+    networks: dict[str, Network]
+    folder: Path
+    watcher: Watcher
+    began: float
+    keeps_model: bool
+
+
+def run_experiment(
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resumes: bool,
+    watcher: Watcher | None = None,
+    keeps_model: bool = True,
+    allows_other_kernels: bool = False,
+) -> Record:
+    """Run until a stop is reached, write everything to ``folder``, return the summary.
+
+    Args:
+        settings: What to run.
+        folder: Where results go.
+        resumes: Go on with the run in the folder, to the same bits as without a break.
+        watcher: Is told about every round.
+        keeps_model: Leave the model and a checkpoint in the folder. Without them, what
+            is measured stays, but a complete run cannot go on for longer.
+        allows_other_kernels: Go on where the last bits will be others, with other
+            kernels or on another processor; ``config.toml`` then says so.
+
+    Raises:
+        ConfigError: The folder holds a run and ``resumes`` is False, or another run.
+        RunError: Another process is running there.
+        KeyboardInterrupt: Stopped by the user; the folder can be resumed.
+    """
+    watcher = Unwatched() if watcher is None else watcher
+    began = time.perf_counter()
+    check = partial(
+        check_folder,
+        settings,
+        folder,
+        resumes=resumes,
+        allows_other_kernels=allows_other_kernels,
+    )
+    check()
+    experiment = build_experiment(settings)
+    try:
+        networks = _networks(experiment)
+        run = _Run(experiment, networks, folder, watcher, began, keeps_model)
+        with lock_folder(folder):
+            check()  # nobody was faster
+            return _complete(run)
+    finally:
+        experiment.engine.close()
+
+
+def _complete(run: _Run) -> Record:
+    """Run to a stop and leave in the folder what is to be kept; return the summary."""
+    summary = _go_on(run)
+    write_summary(run.folder, summary)
+    if not run.keeps_model:
+        drop_model(run.folder)
+    return summary
+
+
+def _go_on(run: _Run) -> Record:
+    """Run from the last checkpoint to a stop, save the model, return the summary."""
+    settings, federation = run.experiment.settings, run.experiment.federation
+    progress, records = _load(run)
+    write_config(
+        settings, run.folder, len(records)
+    )  # who cannot go on has written nothing
+    # A run over several sessions has taken as long as all of them.
+    before = records[-1] if records else None
+    run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
+    run.watcher.start(settings, federation.n_participants, before)
+    progress, reason = _train(run, progress, records)
+    if run.keeps_model:
+        federation.load(progress)
+        save_model(run.folder / MODEL, federation.model.module)
+    return _summarize(run.experiment, records, reason)
+
+
+def _train(
+    run: _Run, progress: Progress, records: list[Record]
+) -> tuple[Progress, str]:
+    """Run rounds until a stop; return the progress there and why it is the end."""
+    settings = run.experiment.settings
+    reason = stop_reason(settings.stop, records[-1]) if records else ""
+    if not reason:  # an earlier stop's; from here on it is not where the run ends
+        (run.folder / SUMMARY).unlink(missing_ok=True)
+    saved = progress.round_number
+    schedule = CheckpointSchedule(settings.save.checkpoint_every)
+    with open_log(run.folder, settings.save, progress.round_number) as log:
+        try:
+            while not reason:
+                progress = _one_round(run, progress, records)
+                log(records[-1])
+                reason = stop_reason(settings.stop, records[-1])
+                is_due = schedule.is_due(progress.round_number)
+                if run.keeps_model if reason else is_due:
+                    with schedule.saving():
+                        _save(run, progress)
+                    saved = progress.round_number
+        except (KeyboardInterrupt, Exception):
+            if progress.round_number > saved:  # lose no round that is done
+                _save(run, progress)
+            raise
+    return progress, reason
+
+
+def _networks(experiment: Experiment) -> dict[str, Network]:
+    """Return the network of every switch that the settings list."""
+    settings, network = experiment.settings, experiment.settings.network
+    n = experiment.federation.n_participants
+    given = experiment.choices.numbers.get("threshold", settings.fediac.threshold)
+    if is_own(settings.algorithm):
+        given = getattr(experiment.federation.compressor(1), "threshold", 1)
+    threshold = parse_share(given, of=n, name="fediac.threshold")
+    is_bounded = network.memory == "bounded"
+    return {
+        switch: make_network(
+            NetworkSetting(
+                switch=switch,
+                rates=network.rates,
+                memory=network.register_bytes if is_bounded else None,
+                compute_s=network.compute_s,
+            ),
+            n_clients=settings.clients.number,
+            threshold=min(threshold, n),
+            seed=settings.seed,
+        )
+        for switch in network.switches
+    }
+
+
+def _load(run: _Run) -> tuple[Progress, list[Record]]:
+    """Return where the run is: at its last checkpoint, or at the start."""
+    experiment = run.experiment
+    federation = experiment.federation
+    device = federation.model.parameters.device
+    checkpoint = load_checkpoint(run.folder, device=device)
+    log = RoundLog(run.folder)
+    _say_dropped(
+        run.folder, 0 if checkpoint is None else checkpoint.progress.round_number
+    )
+    if checkpoint is None:
+        log.keep_until(0)
+        progress = federation.start()
+        if experiment.settings.algorithm == "libra":
+            experiment.choices.hot = find_hot(experiment, progress)
+        return progress, []
+    experiment.choices.numbers = checkpoint.choices
+    experiment.choices.hot = checkpoint.hot
+    run.networks.update(_networks(experiment))
+    if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
+        raise RunError(f"{run.folder}: the checkpoint is of another model")
+    progress = checkpoint.progress
+    return progress, log.keep_until(progress.round_number)
+
+
+def _say_dropped(folder: Path, saved: int) -> None:
+    """Tell a person which rounds a run lost when it was killed after its checkpoint.
+
+    Args:
+        folder: Of the run.
+        saved: The round of the checkpoint; 0 without one.
+    """
+    path = folder / ROUNDS
+    last = path.read_bytes().count(b"\n") if path.exists() else 0
+    if last <= saved:
+        return
+    first = saved + 1
+    lost = f"round {last} is" if first == last else f"rounds {first} to {last} are"
+    sys.stderr.write(f"{folder}: {lost} in no checkpoint, and run again\n")
+
+
+def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:
+    """Run and log one more round; return the progress after it."""
+    settings, federation = run.experiment.settings, run.experiment.federation
+    done = federation.run_round(progress, client_done=run.watcher.client_done)
+    if is_own(settings.algorithm):
+        require_finite(settings.algorithm, done.result.mean)
+    before = records[-1] if records else None
+    start = time.perf_counter()
+    timings = {
+        name: simulate_round(
+            done.ledger,
+            network,
+            seed=settings.seed,
+            round_number=done.progress.round_number,
+            start_s=0.0 if before is None else before["time_s"][name],
+            pauses=done.pauses,
+        )
+        for name, network in run.networks.items()
+    }
+    now = time.perf_counter()
+    record = make_record(done, timings, before, simulate_s=now - start)
+    if settings.algorithm == "fediac" and settings.tuning == "server" and not before:
+        _tune(run.experiment, done)
+        run.networks.update(_networks(run.experiment))
+        record["tuned"] = run.experiment.choices.numbers
+    record["real_s"] = time.perf_counter() - run.began
+    records.append(record)
+    RoundLog(run.folder).append(record)
+    run.watcher.round_done(record)
+    return done.progress
+
+
+def _tune(experiment: Experiment, done: FederatedRound) -> None:
+    """Let the server set threshold and bits by the updates of the first round."""
+    settings = experiment.settings
+    dim = experiment.federation.model.dim
+    candidates = tune_on_server(
+        [each.update for each in done.trained],
+        n_votes=parse_share(settings.fediac.votes, of=dim, name="votes"),
+        law=settings.fediac.law,
+        seed=settings.seed,
+        entries_per_vote=settings.fediac.entries_per_vote,
+    )
+    if not candidates:
+        raise FediacError("no threshold has gamma below 1 on the first round's updates")
+    best = candidates[0]
+    experiment.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
+
+
+def _save(run: _Run, progress: Progress) -> None:
+    choices = run.experiment.choices
+    save_checkpoint(run.folder, Checkpoint(progress, choices.numbers, choices.hot))
+
+
+def _summarize(experiment: Experiment, records: list[Record], reason: str) -> Record:
+    settings, partition = experiment.settings, experiment.partition
+    return {
+        "algorithm": settings.algorithm,
+        "dataset": experiment.dataset.name,
+        "model": settings.model.name,
+        "dim": experiment.federation.model.dim,
+        "n_clients": settings.clients.number,
+        "seed": settings.seed,
+        **summarize(records, settings.stop.target),
+        "partition": {
+            "name": partition.name,
+            "sha256": partition.sha256,
+            **asdict(partition.statistics()),
+        },
+        "stopped": reason,
+        "real_s": records[-1]["real_s"],
+    }

@@ -1,0 +1,107 @@
+"""``fediac list settings``: every key of a run's file, with what it means.
+
+All of it comes from the dataclasses in `settings` and their docstrings, and what is
+printed is such a file itself.
+"""
+
+import inspect
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, get_type_hints
+
+from fediac.console import write_json
+from fediac.runs.setting_types import describe_kind
+from fediac.runs.settings import RunSettings
+
+_WIDTH = 79
+_ATTRIBUTE = re.compile(r"    (\w+): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a settings file.
+
+    Attributes:
+        table: The table it is in; empty at the top level.
+        kind: What it may be, in words.
+        default: As TOML has it; None: there is none.
+        meaning: In a sentence or two.
+    """
+
+    table: str
+    name: str
+    kind: str
+    default: Any
+    meaning: str
+
+    @property
+    def path(self) -> str:
+        """The key as ``--set`` takes it."""
+        return f"{self.table}.{self.name}" if self.table else self.name
+
+
+def list_keys(settings: Any = RunSettings(), table: str = "") -> Iterator[Key]:  # noqa: ANN401, B008 - any settings; frozen
+    """Yield every key, those of the top level first, then table by table."""
+    kind = type(settings)
+    hints = get_type_hints(kind, include_extras=True)
+    meanings = read_attributes(kind)
+    values = {each.name: getattr(settings, each.name) for each in fields(kind)}
+    for name, value in values.items():
+        if not is_dataclass(value):
+            default = list(value) if isinstance(value, tuple) else value
+            words = describe_kind(hints[name])
+            yield Key(table, name, words, default, meanings[name])
+    for name, value in values.items():
+        if is_dataclass(value):
+            yield from list_keys(value, name)
+
+
+def read_attributes(kind: type) -> dict[str, str]:
+    """Return what a class's docstring says of each attribute, on one line."""
+    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+    meanings: dict[str, str] = {}
+    name = ""
+    for line in section.splitlines():
+        found = _ATTRIBUTE.fullmatch(line)
+        if found:
+            name = found[1]
+            meanings[name] = found[2]
+        elif name:
+            meanings[name] += f" {line.strip()}"
+    return {each: text.replace("``", "'").strip() for each, text in meanings.items()}
+
+
+def list_settings(*, as_json: bool) -> None:
+    """Print every key with its type, default and meaning."""
+    keys = list(list_keys())
+    if as_json:
+        documents = [{"key": key.path} | asdict(key) for key in keys]
+        write_json({"settings": documents})
+        return
+    sys.stdout.write("\n".join(_lines(keys)) + "\n")
+
+
+def _lines(keys: list[Key]) -> Iterator[str]:
+    yield "# Every setting of a run with its default; those without one are commented."
+    yield '# A share is a string like "5%", rounded up; a number is a count.'
+    table = ""
+    for key in keys:
+        yield ""
+        if key.table != table:
+            table = key.table
+            yield f"[{table}]"
+        yield from textwrap.wrap(
+            key.meaning,
+            _WIDTH,
+            initial_indent="# ",
+            subsequent_indent="# ",
+            break_on_hyphens=False,
+        )
+        if key.default is None:
+            yield f"# {key.name} =  # {key.kind}"
+        else:
+            yield f"{key.name} = {json.dumps(key.default)}  # {key.kind}"

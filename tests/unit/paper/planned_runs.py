@@ -1,0 +1,40 @@
+"""Tiny planned runs: getting them somewhere, and stopping them on the way."""
+
+from pathlib import Path
+from typing import Any
+
+from fediac.paper.plan import PlannedRun, Until
+from fediac.paper.running import run_plan
+from fediac.paper.steps import Step, folder_of
+from fediac.runs.loop import Unwatched
+from tests.unit.paper.tiny_scenario import make_manner
+
+TWO, FOUR = Until(rounds=2), Until(rounds=4)
+
+
+def files(run: PlannedRun, results: Path) -> set[str]:
+    return {path.name for path in folder_of(run, results).iterdir()}
+
+
+def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> list[str]:
+    """Run, and return the steps that were said to be taken."""
+    manner, lines = make_manner(results, keeps_models=keeps_models)
+    assert run_plan([run], manner) == []
+    taken = [step.value for line in lines for step in Step if f"1 {step} to" in line]
+    assert len(taken) == len(run.untils)
+    return taken
+
+
+class StopAfter(Unwatched):
+    """A user who presses Ctrl-C in the round after this one, or what else ends it."""
+
+    def __init__(self, n_rounds: int, error: BaseException | None = None) -> None:
+        self._left = n_rounds
+        self._error = error or KeyboardInterrupt()
+
+    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
+        self._left -= 1
+
+    def client_done(self) -> None:
+        if not self._left:
+            raise self._error

@@ -1,0 +1,209 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fediac.errors import RunError
+from fediac.paper.entrants import FEDAVG, Entrant
+from fediac.paper.plan import Until
+from fediac.paper.running import measure_theory, run_plan
+from fediac.paper.scenarios import PaperSettings, Scenario
+from fediac.paper.steps import Manner, Step, find_task, folder_of
+from fediac.paper.stored import read_stored
+from fediac.paper.theory_product import measurement_file
+from fediac.paper.theory_stored import load_measurement
+from fediac.runs import versions
+from fediac.runs.folder import MODEL
+from fediac.runs.records import CHECKPOINT, CONFIG
+from fediac.runs.writers import WENT_ON, read_writers
+from tests.support import refuses
+from tests.tiny import read_lines
+from tests.unit.paper.planned_runs import FOUR, TWO, files, run_to
+from tests.unit.paper.tiny_scenario import (
+    make_manner,
+    make_scenario,
+    plan_run,
+)
+
+
+def test_a_new_run_leaves_what_it_measured_and_no_model(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    assert run_to(results, run) == ["runs"]
+    assert files(run, results) == {"config.toml", "rounds.jsonl", "summary.json"}
+    (stored,) = read_stored(results)
+    assert (stored.scenario, stored.entrant, stored.seed) == run.key
+    assert len(stored.records) == 2
+    assert stored.settings.data.folder == scenario.settings.data.folder
+
+
+def test_a_run_that_goes_far_enough_is_reused(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, FOUR))
+    before = read_lines(folder_of(plan_run(scenario, FOUR), results))
+    assert run_to(results, plan_run(scenario, TWO)) == ["is stored"]
+    assert read_lines(folder_of(plan_run(scenario, TWO), results)) == before
+
+
+def test_an_unfinished_run_that_goes_far_enough_is_reused(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, plan_run(scenario, FOUR))
+    (folder_of(run, results) / "summary.json").unlink()
+    assert run_to(results, run) == ["is stored"]
+
+
+def test_a_shorter_run_goes_on_from_its_checkpoint(
+    scenario: Scenario, results: Path, tmp_path: Path
+) -> None:
+    run = plan_run(scenario, FOUR)
+    run_to(results, plan_run(scenario, TWO), keeps_models=True)
+    assert {CHECKPOINT, MODEL} < files(run, results)
+    assert run_to(results, run) == ["goes on"]
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+    run_to(tmp_path / "whole", run)
+    lines = read_lines(folder_of(run, results))
+    assert lines == read_lines(folder_of(run, tmp_path / "whole"))
+
+
+def test_a_shorter_run_goes_on_elsewhere_only_if_told_to(
+    scenario: Scenario, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_run(scenario, FOUR)
+    folder = folder_of(run, results)
+    run_to(results, plan_run(scenario, TWO), keeps_models=True)
+    (writer,) = read_writers(folder / CONFIG)
+    monkeypatch.setattr(versions, "name_machine", lambda _: "Another CPU")
+    differs = f"machine was {writer['machine']!r}, got 'Another CPU'"
+    manner, _ = make_manner(results)
+    assert run_plan([run], manner) == [
+        f"{run.label}: {folder / CONFIG}: {differs}; going on would give other last "
+        "bits; add --allow-other-kernels to go on all the same"
+    ]
+    assert len(read_lines(folder)) == 2
+    assert run_plan([run], replace(manner, allows_other_kernels=True)) == []
+    assert len(read_lines(folder)) == 4
+    assert read_writers(folder / CONFIG)[-1][WENT_ON] == f"after 2 rounds: {differs}"
+
+
+def test_a_shorter_run_without_a_checkpoint_runs_again(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, TWO))
+    run = plan_run(scenario, FOUR)
+    assert run_to(results, run) == ["runs again"]
+    assert len(read_lines(folder_of(run, results))) == 4
+    assert [path.name for path in folder_of(run, results).parent.iterdir()] == ["seed1"]
+
+
+def test_models_that_were_kept_stay_when_nothing_is_run(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, run, keeps_models=True)
+    assert run_to(results, run) == ["is stored"]
+    assert {CHECKPOINT, MODEL} < files(run, results)
+
+
+def test_nobody_runs_to_a_target_that_is_not_fixed(
+    scenario: Scenario, results: Path
+) -> None:
+    paper = PaperSettings(
+        title="Tiny", dim=475, rounds=4, below_fedavg=0.02, fedavg_rounds=2
+    )
+    run = plan_run(replace(scenario, paper=paper), Until(rounds=4, is_to_target=True))
+    assert run_plan([run], make_manner(results)[0]) == [
+        "digits fediac seed 1: the target is not known before fedavg has had 2 rounds"
+    ]
+    assert not folder_of(run, results).exists()
+
+
+def test_several_ends_of_one_run_are_reached_one_after_the_other(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO, Until(simulated_s=0.5), FOUR)
+    assert run_to(results, run) == ["runs", "goes on", "is stored"]
+    lines = read_lines(folder_of(run, results))
+    assert min(lines[-1]["time_s"].values()) >= 0.5
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+
+
+def test_a_run_to_the_target_ends_there(scenario: Scenario, results: Path) -> None:
+    scenario = replace(scenario, paper=replace(scenario.paper, target=0.01))
+    run = plan_run(scenario, Until(rounds=4, is_to_target=True))
+    run_to(results, run)
+    assert len(read_lines(folder_of(run, results))) == 1
+
+
+def test_fedavg_fixes_the_target_and_later_rounds_do_not_change_it(
+    scenario: Scenario, results: Path
+) -> None:
+    paper = PaperSettings(
+        title="Tiny", dim=475, rounds=4, below_fedavg=0.02, fedavg_rounds=2
+    )
+    scenario = replace(scenario, paper=paper)
+    to_target = Until(rounds=4, is_to_target=True)
+    others = plan_run(scenario, to_target)
+    assert find_task(others, to_target, results).target is None
+    fedavg = plan_run(scenario, TWO, entrant=FEDAVG)
+    run_to(results, fedavg)
+    first = read_lines(folder_of(fedavg, results))
+    best = max(line["accuracy"] for line in first)
+    expected = pytest.approx(best - 0.02)
+    assert find_task(others, to_target, results).target == expected
+    run_to(results, replace(fedavg, untils=(FOUR,)))
+    assert find_task(others, to_target, results).target == expected
+
+
+def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
+    scenario: Scenario, results: Path, tmp_path: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    run_to(results, run)
+    other = make_scenario(tmp_path / "data", train={"lr": 0.2})
+    new = plan_run(other, TWO, entrant=Entrant("switchml", "switchml"))
+    manner, lines = make_manner(results)
+    with refuses(
+        f"{folder_of(run, results)}: train.lr of the stored run is 0.1, that of "
+        "scenario digits is 0.2; move it away, or give another --out",
+        RunError,
+    ):
+        run_plan([new, plan_run(other, TWO)], manner)
+    assert lines == []
+    assert not folder_of(new, results).exists()
+
+
+def test_the_device_is_the_one_asked_for(scenario: Scenario, results: Path) -> None:
+    run = plan_run(scenario, TWO)
+    automatic = replace(
+        scenario.settings, train=replace(scenario.settings.train, device="auto")
+    )
+    manner = Manner(results, "cpu", keeps_models=False, say=lambda _: None)
+    assert manner.on_device(automatic).train.device == "cpu"
+    unasked = replace(manner, device=None)
+    assert unasked.on_device(automatic).train.device == "auto"
+    assert run_plan([run], manner) == []
+
+
+def test_missing_results_need_everything(scenario: Scenario, results: Path) -> None:
+    run = plan_run(scenario, TWO)
+    assert find_task(run, TWO, results).step is Step.START
+    run_to(results, run)
+    assert find_task(run, TWO, results).step is Step.REUSE
+    shutil.rmtree(results)
+    assert find_task(run, TWO, results).step is Step.START
+
+
+def test_a_measurement_of_other_rounds_keeps_those_before(
+    scenario: Scenario, results: Path
+) -> None:
+    manner, lines = make_manner(results)
+    assert measure_theory([(scenario, 1)], [2], manner) == []
+    assert measure_theory([(scenario, 1)], [1], manner) == []
+    stored = load_measurement(measurement_file(results, "digits", 1))
+    assert [each.round_number for each in stored.rounds] == [1, 2]
+    assert lines[2] == "digits theory seed 1 runs to round 2"

@@ -1,0 +1,139 @@
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import RunError, UpdateError
+from fediac.paper import running
+from fediac.paper.entrants import Entrant
+from fediac.paper.plan import PlannedRun
+from fediac.paper.running import measure_theory, run_plan
+from fediac.paper.scenarios import Scenario
+from fediac.paper.steps import folder_of, needs_running
+from fediac.paper.stored import read_stored
+from fediac.paper.theory_product import measurement_file
+from fediac.paper.theory_stored import load_measurement
+from fediac.runs.folder import MODEL
+from fediac.runs.loop import run_experiment
+from fediac.runs.records import CHECKPOINT
+from fediac.runs.settings import RunSettings
+from tests.tiny import read_lines
+from tests.unit.paper.planned_runs import (
+    FOUR,
+    TWO,
+    StopAfter,
+    files,
+    run_to,
+)
+from tests.unit.paper.tiny_scenario import make_manner, plan_run
+
+
+@pytest.mark.parametrize("kind", [RunError, ValueError, RuntimeError, MemoryError])
+def test_a_run_that_fails_does_not_stop_the_others(
+    scenario: Scenario,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception],
+) -> None:
+    real = run_experiment
+
+    def diverge(settings: RunSettings, folder: Path, **others: Any) -> Any:
+        if settings.algorithm == "libra":
+            raise kind("update of client 3 has 7 entries that are not finite")
+        return real(settings, folder, **others)
+
+    monkeypatch.setattr(running, "run_experiment", diverge)
+    plan: Sequence[PlannedRun] = [
+        plan_run(scenario, TWO, entrant=Entrant("libra", "libra")),
+        plan_run(scenario, TWO),
+    ]
+    manner, lines = make_manner(results)
+    (failure,) = run_plan(plan, manner)
+    assert failure == (
+        "digits libra seed 1: update of client 3 has 7 entries that are not finite"
+    )
+    assert lines[1] == f"[1/2] digits libra seed 1 failed: {failure[21:]}"
+    assert [run.entrant for run in read_stored(results)] == ["fediac"]
+
+
+DIVERGED = UpdateError("update of client 3 has 7 entries that are not finite")
+
+
+def test_a_run_that_diverged_is_not_run_again(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO, FOUR)
+    folder = folder_of(run, results)
+    why = "digits fediac seed 1: update of client 3 has 7 entries that are not finite"
+    manner, lines = make_manner(results)
+    assert run_plan([run], manner, StopAfter(3, DIVERGED)) == [why]
+    assert len(read_lines(folder)) == 3
+    assert not {CHECKPOINT, MODEL} & files(run, results)
+    lines.clear()
+    assert not needs_running(run, results)
+    assert run_plan([run], manner) == [
+        f"{why} (as before; delete {folder} to try again)"
+    ]
+    assert [line.split(" to ")[0] for line in lines] == [
+        "[1/1] digits fediac seed 1 is stored",
+        "[1/1] digits fediac seed 1 failed: update of client 3 has 7 entries that are "
+        f"not finite (as before; delete {folder}",
+    ]
+    shutil.rmtree(folder)
+    assert run_to(results, run) == ["runs", "goes on"]
+
+
+def test_a_run_that_diverged_in_its_first_round_begins_anew(
+    scenario: Scenario, results: Path
+) -> None:
+    run = plan_run(scenario, TWO)
+    assert len(run_plan([run], make_manner(results)[0], StopAfter(0, DIVERGED))) == 1
+    assert run_to(results, run) == ["runs"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PermissionError(13, "Permission denied", "runs"), "runs: permission denied"),
+        (MemoryError(), "MemoryError"),
+        (RuntimeError("CUDA out of memory.\nTried to"), "CUDA out of memory."),
+    ],
+)
+def test_a_failure_is_one_line(
+    scenario: Scenario,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    reason: str,
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(running, "run_experiment", fail)
+    failures = run_plan([plan_run(scenario, TWO)], make_manner(results)[0])
+    assert failures == [f"digits fediac seed 1: {reason}"]
+
+
+def test_a_measurement_that_fails_does_not_stop_the_others(
+    scenario: Scenario, results: Path
+) -> None:
+    tuned = replace(scenario, settings=replace(scenario.settings, tuning="server"))
+    manner, lines = make_manner(results)
+    reason = (
+        "tuning must be local or none to check the theory, got server: its first round "
+        "has no votes"
+    )
+    assert measure_theory([(tuned, 3), (scenario, 4)], [1], manner) == [
+        f"digits theory seed 3: {reason}"
+    ]
+    assert lines == [
+        "digits theory seed 3 runs to round 1",
+        f"digits theory seed 3 failed: {reason}",
+        "digits theory seed 4 runs to round 1",
+        "digits theory seed 4 is done",
+    ]
+    stored = load_measurement(measurement_file(results, "digits", 4))
+    assert stored.settings.seed == 4

@@ -1,0 +1,152 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.core.powerlaw import PowerLaw
+from fediac.errors import ConfigError, RunError
+from fediac.paper.theory_stored import (
+    Compared,
+    Measurement,
+    RankBin,
+    RoundCheck,
+    load_measurement,
+    save_measurement,
+)
+from fediac.runs.settings import RunSettings
+from tests.support import refuses
+
+LAW = PowerLaw(alpha=-0.5, phi=0.1, peak=0.2)
+SAME = Compared(0.5, 0.25, 0.5, 1.0)
+RANKS = RankBin(1, 9, 0.1, 0.1, 0.1, 0.1, 0.5, 0.5, 0.5, SAME)
+
+
+def make_measurement(**versions: str) -> Measurement:
+    rounds = tuple(
+        RoundCheck(number, 8, 9, 0.2, 0.5, (LAW,), LAW, SAME, SAME, (RANKS, RANKS))
+        for number in (1, 4)
+    )
+    return Measurement(RunSettings(), 9, 5, 2, rounds, versions)
+
+
+def damage(path: Path, place: str, value: object) -> None:
+    """Set one value of a stored measurement; ``place`` is such as rounds.0.peak."""
+    save_measurement(make_measurement(), path)
+    document = json.loads(path.read_text())
+    *around, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+    inner: Any = document
+    for key in around:
+        inner = inner[key]
+    inner[last] = value
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("versions", [{}, {"machine": "Abacus"}])
+def test_what_is_stored_is_read_back(tmp_path: Path, versions: dict[str, str]) -> None:
+    path, measurement = tmp_path / "seed1.json", make_measurement(**versions)
+    save_measurement(measurement, path)
+    assert load_measurement(path) == measurement
+
+
+def test_a_file_without_versions_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "seed1.json"
+    save_measurement(make_measurement(), path)
+    document = json.loads(path.read_text())
+    del document["versions"]
+    path.write_text(json.dumps(document))
+    assert load_measurement(path) == make_measurement()
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "seed1.json"
+    with refuses(f"{path}: no such file", RunError):
+        load_measurement(path)
+    with refuses(f"{tmp_path}: is a directory", RunError):
+        load_measurement(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "{",
+            "not JSON (expecting property name enclosed in double quotes at column 2)",
+        ),
+        ("[]", "must be a JSON object"),
+        ("{}", "settings is missing"),
+        ('{"settings": {}}', "rounds is missing"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "seed1.json"
+    path.write_text(text)
+    with refuses(f"{path}: {why}", RunError):
+        load_measurement(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        ("settings", 3, "settings must be an object, got 3"),
+        ("dim", "x", 'dim must be an integer of at least 1, got "x"'),
+        ("dim", 0, "dim must be an integer of at least 1, got 0"),
+        ("n_votes", 2.5, "n_votes must be an integer of at least 1, got 2.5"),
+        ("threshold", True, "threshold must be an integer of at least 1, got true"),
+        ("rounds", [], "rounds must be a list with at least one object, got []"),
+        ("rounds", None, "rounds must be a list with at least one object, got null"),
+        ("rounds.1", 7, "rounds[1] must be an object, got 7"),
+        ("rounds.1", {}, "rounds[1].round_number is missing"),
+        (
+            "rounds.1.round_number",
+            1,
+            "rounds must be of one round after the other, got [1, 1]",
+        ),
+        ("rounds.0.peak", "high", 'rounds[0].peak must be a number, got "high"'),
+        ("rounds.0.gamma", {}, "rounds[0].gamma.law is missing"),
+        (
+            "rounds.0.chosen.own",
+            float("nan"),
+            "rounds[0].chosen.own must be a number, got NaN",
+        ),
+        (
+            "rounds.0.law.alpha",
+            0.5,
+            "rounds[0].law.alpha must be finite and below 0, got 0.5",
+        ),
+        ("rounds.1.fits.0", None, "rounds[1].fits[0] must be an object, got null"),
+        (
+            "rounds.1.bins",
+            [],
+            "rounds[1].bins must be a list with at least one object, got []",
+        ),
+        (
+            "rounds.0.bins.1.first",
+            None,
+            "rounds[0].bins[1].first must be an integer of at least 1, got null",
+        ),
+        (
+            "rounds.0.bins.1.chosen.measured",
+            [],
+            "rounds[0].bins[1].chosen.measured must be a number, got []",
+        ),
+        ("versions", [], "versions must be an object, got []"),
+        ("versions.machine", 3, "versions.machine must be a string, got 3"),
+    ],
+)
+def test_damaged_values_are_refused(
+    tmp_path: Path, place: str, value: object, why: str
+) -> None:
+    path = tmp_path / "seed1.json"
+    damage(path, place, value)
+    with refuses(f"{path}: {why}", RunError):
+        load_measurement(path)
+
+
+def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "seed1.json"
+    damage(path, "settings.seed", "one")
+    with refuses(f"{path}: seed must be a whole number, got 'one'", ConfigError):
+        load_measurement(path)

@@ -1,0 +1,29 @@
+"""Settings: shared ones once, differing ones side by side."""
+
+from pathlib import Path
+
+from fediac.report.differences import differing
+from fediac.report.reading import read_runs
+from fediac.report.settings import settings_tables
+from tests.runs import write_comparison, write_run
+
+
+def test_shared_and_differing_settings_are_told_apart(tmp_path: Path) -> None:
+    runs, _ = read_runs([write_comparison(tmp_path, ["fediac", "switchml"])])
+    shared, unlike = settings_tables(runs)
+    values = {row.cells[0]: row.cells[1] for row in shared.rows}
+    assert (values["seed"], values["data.beta"]) == ("1", "0.5")
+    assert values["network.switches"] == "fast, slow"
+    assert unlike.columns == ("setting", "fediac", "switchml")
+    assert ("fediac.bits", "10", "\u2013") in [row.cells for row in unlike.rows]
+    assert differing(runs) == []
+
+
+def test_tables_of_other_algorithms_and_long_lists_are_left_out(tmp_path: Path) -> None:
+    runs, _ = read_runs([write_run(tmp_path / "a", "fediac", n_rounds=1)])
+    (table,) = settings_tables(runs)
+    names = [row.cells[0] for row in table.rows]
+    assert "fediac.threshold" in names
+    assert "partition.sha256" in names
+    assert "switchml.bits" not in names
+    assert "partition.clients" not in names

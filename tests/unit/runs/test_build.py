@@ -1,0 +1,403 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fediac.compressors import (
+    CATALOG,
+    FedAvg,
+    FediAC,
+    Libra,
+    OmniReduce,
+    SwitchML,
+    TopK,
+    choose_hot,
+)
+from fediac.compressors.catalog import Entry
+from fediac.core.bitpack import unpack_bits
+from fediac.core.magnitudes import largest
+from fediac.errors import ConfigError
+from fediac.plan import algorithms
+from fediac.runs.build import (
+    Choices,
+    Experiment,
+    build_experiment,
+    choose_device,
+    find_hot,
+    make_chooser,
+)
+from fediac.runs.settings import RunSettings
+from fediac.switch import Switch
+from fediac.training.cpu import CpuEngine
+from fediac.training.local import LocalResult
+from tests.support import refuses
+from tests.tiny import make_settings
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[Any]:
+    built: list[Experiment] = []
+
+    def make(**changes: Any) -> Experiment:
+        built.append(build_experiment(make_settings(tmp_path, **changes)))
+        return built[-1]
+
+    yield make
+    for experiment in built:
+        experiment.engine.close()
+
+
+DIM = 475
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "expected"),
+    [
+        ("fediac", FediAC(3, 95, 2)),
+        ("switchml", SwitchML(3, 12)),
+        ("omnireduce", OmniReduce(3, 24)),
+        ("fedavg", FedAvg(3)),
+        ("topk", TopK(3, 5)),
+    ],
+)
+def test_shares_are_resolved_when_the_model_is_known(
+    build: Any, algorithm: str, expected: object
+) -> None:
+    federation = build(algorithm=algorithm).federation
+    assert federation.model.dim == DIM
+    assert federation.compressor(1) == expected
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["fediac", "switchml", "omnireduce", "libra", "topk"]
+)
+def test_a_residual_fades_as_its_algorithms_table_says(
+    build: Any, algorithm: str
+) -> None:
+    federation = build(algorithm=algorithm, **{algorithm: {"fade": 0.25}}).federation
+    assert federation.compressor(1).fade == 0.25
+
+
+@pytest.mark.parametrize("algorithm", ["fediac", "switchml"])
+def test_lanes_are_what_its_algorithms_table_says(build: Any, algorithm: str) -> None:
+    federation = build(
+        algorithm=algorithm, **{algorithm: {"lanes": "words"}}
+    ).federation
+    assert federation.compressor(1).lanes == "words"
+
+
+def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
+    experiment = build(
+        clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}
+    )
+    compressor = experiment.federation.compressor(1)
+    # 35 % of 10 clients are 4; 30 % of those are 1.2.
+    assert experiment.federation.n_participants == 4
+    assert (compressor.n_clients, compressor.threshold) == (4, 2)
+
+
+def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
+    data = {"partition": "writer", "min_size": 20}  # every writer has one
+    sizes = [len(rows) for rows in build(data=data).partition.clients]
+    assert sizes == [20, 20, 20]
+    with refuses("max_size must be at least 20 (min_size), got 10"):
+        build(data=data | {"max_size": 10})
+    with refuses(
+        "min_size must be in 1..32 (96 examples, 3 clients), got 33", ValueError
+    ):
+        build(data={"partition": "dirichlet", "min_size": 33})
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"algorithm": "fediak"},
+            "unknown algorithm 'fediak'; did you mean 'fediac'?",
+        ),
+        ({"clients": {"number": 0}}, "clients.number must be at least 1, got 0"),
+        (
+            {"clients": {"number": 1100, "participation": 4}},
+            "clients.number must be at most 1024 (bits of a slot's bitmap), got 1100",
+        ),
+        (
+            {"clients": {"participation": 4}},
+            "participation must be in 1..3 (clients), got 4",
+        ),
+        ({"train": {"at_once": -1}}, "train.at_once must be at least 0, got -1"),
+        ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
+        ({"stop": {"real_s": -1}}, "stop.real_s must be at least 0, got -1.0"),
+        (
+            {"save": {"checkpoint_every": 0}},
+            "save.checkpoint_every must be at least 1, got 0",
+        ),
+        ({"libra": {"hot_rounds": 0}}, "libra.hot_rounds must be at least 1, got 0"),
+        (
+            {"network": {"switches": []}},
+            "network.switches must name at least one switch, got none",
+        ),
+        (
+            {"fediac": {"threshold": 4}},
+            "fediac.threshold must be in 1..3 (clients in a round), got 4",
+        ),
+        ({"data": {"min_size": 0}}, "data.min_size must be at least 1, got 0"),
+        ({"data": {"max_size": 0}}, "data.max_size must be at least 1, got 0"),
+        (
+            {"fediac": {"votes": 476}},
+            "fediac.votes must be in 1..475 (entries), got 476",
+        ),
+        (
+            {"fediac": {"votes": 476}, "tuning": "server"},
+            "fediac.votes must be in 1..475 (entries), got 476",
+        ),
+        (
+            {"algorithm": "topk", "topk": {"sent": 0}},
+            "topk.sent must be in 1..475 (entries), got 0",
+        ),
+        (
+            {"tuning": "none"},
+            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
+            "give one, or let tuning be 'local'",
+        ),
+        (
+            {"tuning": "none", "fediac": {"bits": "bound"}},
+            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
+            "give one, or let tuning be 'local'",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_run_are_refused_before_training(
+    build: Any, changes: dict[str, Any], text: str
+) -> None:
+    with refuses(text, ConfigError):
+        build(**changes)
+
+
+def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    beyond = replace(settings, stop=replace(settings.stop, target=63.0))
+    text = "stop.target must be above 0 and at most 1 (all right), got 63"
+    with refuses(text, ConfigError):
+        build_experiment(beyond)
+
+
+def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> None:
+    text = "block must be at most 360 entries (payload_bytes=1440), got 361"
+    with refuses(text):
+        build(algorithm="omnireduce", omnireduce={"block": 361})
+
+
+@pytest.mark.parametrize("algorithm", ["fediac", "omnireduce"])
+def test_a_switch_without_room_is_refused_before_training(
+    build: Any, algorithm: str
+) -> None:
+    name = {"fediac": "tally", "omnireduce": "block_sum"}[algorithm]
+    text = rf"^register_bytes must be at least \d+ for two packets of a {name} from 3"
+    with pytest.raises(ValueError, match=text):
+        build(algorithm=algorithm, network={"register_bytes": 3100})
+    build(algorithm="switchml", network={"register_bytes": 3100})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "n_bytes"),
+    [
+        ("fediac", "tally", 7000),
+        ("switchml", "sum", 5950),
+        ("omnireduce", "blocksum", 5950),
+    ],
+)
+def test_a_clock_without_slots_is_refused_before_training(
+    build: Any, algorithm: str, kind: str, n_bytes: int
+) -> None:
+    small = {"memory": "bounded", "register_bytes": n_bytes}
+    with pytest.raises(ValueError, match=rf"^memory must be at least \d+ for a {kind}"):
+        build(algorithm=algorithm, network=small)
+    build(algorithm="topk", network=small)
+
+
+def test_a_clock_without_slots_for_wide_sums_is_refused_before_training(
+    build: Any,
+) -> None:
+    small = {"memory": "bounded", "register_bytes": 6800}
+    build(algorithm="switchml", network=small)
+    with refuses("memory must be at least 6816 for a sum from 3 clients, got 6800"):
+        build(algorithm="switchml", network=small, switchml={"lanes": "dense"})
+
+
+def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
+    build: Any,
+) -> None:
+    with refuses("bits must leave room for 3 clients (at least 3), got 2"):
+        build(algorithm="switchml", switchml={"bits": 2})
+
+
+def test_without_tuning_the_width_is_what_was_given(build: Any) -> None:
+    federation = build(tuning="none", fediac={"bits": 9}).federation
+    assert federation.compressor(1).bits == 9
+
+
+def test_tuning_is_fediacs_own(build: Any) -> None:
+    assert (
+        build(algorithm="switchml", tuning="none").federation.compressor(1).bits == 12
+    )
+
+
+def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
+    build: Any,
+) -> None:
+    experiment = build(tuning="server")
+    assert experiment.federation.compressor(1) == FedAvg(3)
+    for threshold in (1, 3):  # the settings have a threshold of 2
+        experiment.choices.numbers = {"threshold": threshold, "bits": 7}
+        chosen = experiment.federation.compressor(2)
+        assert chosen == FediAC(3, 95, threshold, bits=7)
+
+
+def test_libra_has_the_widths_that_are_set(build: Any) -> None:
+    plain = build(algorithm="libra").federation.compressor(1)
+    assert (plain.bits, plain.narrow) == (32, False)
+    table = {"bits": 10, "narrow": True}
+    narrow = build(algorithm="libra", libra=table).federation.compressor(1)
+    assert (narrow.bits, narrow.narrow) == (10, True)
+
+
+def test_hot_entries_are_the_same_whenever_they_are_looked_for(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The smallest switch has a register for every entry of so small a model.
+    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 100)
+    experiment = build(algorithm="libra")
+    start = experiment.federation.start()
+    hot = find_hot(experiment, start)
+    experiment.federation.run_round(start)
+    assert torch.equal(find_hot(experiment, start), hot)
+    assert len(hot) == 100
+    assert bool((hot.diff() > 0).all())
+    experiment.choices.hot = hot
+    compressor = experiment.federation.compressor(2)
+    assert isinstance(compressor, Libra)
+    assert torch.equal(torch.as_tensor(compressor.hot), hot)
+
+
+@dataclass
+class HotRound:
+    """What a round that finds hot entries began with, and what it trained."""
+
+    parameters: Tensor
+    statistics: Tensor
+    trained: list[LocalResult]
+
+
+@pytest.fixture
+def hot_rounds(monkeypatch: pytest.MonkeyPatch) -> list[HotRound]:
+    """Those there were; a switch then has a register for few entries."""
+    found: list[HotRound] = []
+
+    def spy(engine: CpuEngine, clients: list[int], **settings: Any) -> Any:
+        model = engine.model
+        begin = HotRound(model.parameters.clone(), model.statistics.clone(), [])
+        begin.trained = train(engine, clients, **settings)
+        found.append(begin)
+        return begin.trained
+
+    train = CpuEngine.train
+    monkeypatch.setattr(CpuEngine, "train", spy)
+    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 24)
+    return found
+
+
+LIBRA: dict[str, Any] = {
+    "algorithm": "libra",
+    "model": {"name": "tests.tiny:normed_model"},
+    "libra": {"sent": 24, "hot_rounds": 3},
+}
+
+
+def most_counted(results: list[LocalResult]) -> Tensor:
+    dim = len(results[0].update)
+    largest_of = [unpack_bits(largest(each.update, 24), dim) for each in results]
+    chosen: Tensor = choose_hot(torch.stack(largest_of).sum(dim=0), 24)
+    return chosen
+
+
+def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    hot = find_hot(experiment, experiment.federation.start())
+    assert [len(each.trained) for each in hot_rounds] == [3, 3, 3]
+    everything = [result for each in hot_rounds for result in each.trained]
+    assert torch.equal(hot, most_counted(everything))
+    assert not torch.equal(hot, most_counted(everything[::3]))  # of one client
+    assert not torch.equal(hot, most_counted(everything[:3]))  # of one round
+
+
+def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    start = experiment.federation.start()
+    find_hot(experiment, start)
+    parameters, statistics = start.parameters, start.statistics
+    for each in hot_rounds:
+        assert torch.equal(each.parameters, parameters)
+        assert torch.equal(each.statistics, statistics)
+        first, second, third = each.trained
+        update = (first.update + second.update + third.update) / 3
+        change = (first.statistics + second.statistics + third.statistics) / 3
+        parameters, statistics = parameters - update, statistics - change
+        assert not torch.equal(each.parameters, parameters)
+        assert not torch.equal(each.statistics, statistics)
+
+
+def test_rounds_that_find_hot_entries_have_batches_of_their_own(
+    build: Any, hot_rounds: list[HotRound]
+) -> None:
+    experiment = build(**LIBRA)
+    start = experiment.federation.start()
+    experiment.choices.hot = find_hot(experiment, start)
+    # The first round of the run: the same weights, examples and rate.
+    done = experiment.federation.run_round(start)
+    first = hot_rounds[0]
+    assert torch.equal(first.parameters, start.parameters)
+    for mine, own in zip(first.trained, done.trained, strict=True):
+        assert not torch.equal(mine.update, own.update)
+
+
+def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with refuses("device must be cpu on this machine (no CUDA), got cuda", ConfigError):
+        choose_device("cuda")
+    assert choose_device("auto") == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [choose_device(name) for name in ("auto", "cuda", "cpu")] == [
+        "cuda",
+        "cuda",
+        "cpu",
+    ]
+
+
+def test_the_seed_decides_weights_and_shares(build: Any) -> None:
+    first, again, other = build(), build(), build(seed=2)
+    weights = first.federation.model.parameters
+    assert torch.equal(weights, again.federation.model.parameters)
+    assert not torch.equal(weights, other.federation.model.parameters)
+    assert first.partition.sha256 == again.partition.sha256
+    assert first.partition.sha256 != other.partition.sha256
+
+
+def test_an_algorithm_without_settings_of_its_own_is_not_taken_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(CATALOG, "mine", Entry(SwitchML, "mine"))
+    settings = RunSettings(algorithm="mine")
+    message = "mine has no line with its settings in fediac.plan.algorithms"
+    with refuses(message, ConfigError):
+        make_chooser(settings, 100, 4, Switch(), Choices())
+    monkeypatch.setitem(algorithms._BEST, "mine", lambda _d, n, _h: SwitchML(n, bits=9))
+    choose = make_chooser(settings, 100, 4, Switch(), Choices())
+    assert choose(1) == SwitchML(4, bits=9)

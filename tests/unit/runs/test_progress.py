@@ -1,0 +1,50 @@
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from fediac.runs.progress import ProgressBars
+from fediac.runs.settings import RunSettings
+
+RECORD = {
+    "round": 3,
+    "accuracy": 0.625,
+    "payload_mib": 1234.5,
+    "time_s": {"fast": 61.2, "slow": 99.0},
+}
+
+
+class Terminal(io.StringIO):
+    """A file that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def show(monkeypatch: pytest.MonkeyPatch, file: Any, *, is_quiet: bool = False) -> str:
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with ProgressBars(is_quiet=is_quiet) as bars:
+        for before in (None, {"round": 2}):
+            bars.start(RunSettings(), 20, before)
+            bars.client_done()
+            bars.round_done(RECORD)
+    text: str = file.getvalue()
+    return text
+
+
+def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = show(monkeypatch, Terminal())
+    assert "fediac: rounds" in text
+    assert "fediac: clients" in text
+    assert "3/20" in text
+    assert "accuracy 62.5 %  1,234 MiB  61 s simulated" in text
+
+
+def test_nothing_is_shown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert show(monkeypatch, io.StringIO()) == ""
+    assert show(monkeypatch, Terminal(), is_quiet=True) == ""

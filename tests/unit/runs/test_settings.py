@@ -1,0 +1,282 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.errors import ConfigError
+from fediac.runs.settings import (
+    FediacSettings,
+    RunSettings,
+    StopSettings,
+    parse_settings,
+    read_settings,
+)
+from tests.support import refuses
+
+
+def parse(table: dict[str, Any]) -> RunSettings:
+    return parse_settings(RunSettings, table, source="run.toml")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_empty_file_is_the_default_run(tmp_path: Path) -> None:
+    assert read_settings(write(tmp_path, "")) == RunSettings()
+
+
+def test_values_are_put_where_they_belong(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+algorithm = "switchml"
+seed = 7
+tuning = "none"
+[clients]
+participation = "25%"
+[train]
+lr = 1
+local_steps = 4
+[network]
+switches = ["fast", "slow"]
+[stop]
+target = 0.5
+[fediac]
+bits = 10
+threshold = "15%"
+[switchml]
+bits = 14
+""",
+    )
+    settings = read_settings(path)
+    assert (settings.algorithm, settings.seed, settings.tuning) == (
+        "switchml",
+        7,
+        "none",
+    )
+    assert settings.clients.participation == "25%"
+    assert settings.train.lr == 1.0
+    assert isinstance(settings.train.lr, float)
+    assert settings.train.local_steps == 4
+    assert settings.network.switches == ("fast", "slow")
+    assert settings.stop.target == 0.5
+    assert settings.fediac == FediacSettings(bits=10, threshold="15%")
+    assert settings.switchml.bits == 14
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"algoritm": "x"}, "'algoritm' in the top level; did you mean 'algorithm'?"),
+        (
+            {"fediac": {"treshold": 3}},
+            "'treshold' in [fediac]; did you mean 'threshold'?",
+        ),
+        (
+            {"train": {"local_epoch": 3}},
+            "'local_epoch' in [train]; did you mean 'local_epochs'?",
+        ),
+        ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]; there are none"),
+        (
+            {"clients": {"n": 3}},
+            "'n' in [clients]; there are number, participation",
+        ),
+    ],
+)
+def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
+    table: dict[str, Any], text: str
+) -> None:
+    with refuses(f"run.toml: unknown key {text}", ConfigError):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"seed": "1"}, "seed must be a whole number, got '1'"),
+        ({"seed": True}, "seed must be a whole number, got True"),
+        ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
+        (
+            {"tuning": "global"},
+            'tuning must be "local" or "server" or "none", got \'global\'',
+        ),
+        ({"train": 3}, "train must be a table, got 3"),
+        ({"train": {"lr": "0.1"}}, "train.lr must be a number, got '0.1'"),
+        (
+            {"save": {"tensorboard": 1}},
+            "save.tensorboard must be true or false, got 1",
+        ),
+        (
+            {"network": {"switches": "fast"}},
+            "network.switches must be a list of strings, got 'fast'; write [\"fast\"]",
+        ),
+        (
+            {"network": {"switches": [1]}},
+            "network.switches must be a string, got 1",
+        ),
+        (
+            {"fediac": {"bits": "tune"}},
+            'fediac.bits must be a whole number or "tuned" or "bound" or "adaptive", '
+            "got 'tune'",
+        ),
+        (
+            {"clients": {"participation": 0.5}},
+            "clients.participation must be a whole number or a share such as "
+            '"5%", got 0.5; write "50%"',
+        ),
+        (
+            {"fediac": {"votes": 2.0}},
+            'fediac.votes must be a whole number or a share such as "5%", got 2.0',
+        ),
+        (
+            {"fediac": {"votes": "many"}},
+            "fediac.votes must be a whole number or a share such as 5%, got 'many'",
+        ),
+        (
+            {"fediac": {"threshold": "120%"}},
+            "fediac.threshold must be above 0% and at most 100%, got '120%'",
+        ),
+        (
+            {"stop": {"target": 95}},
+            "stop.target must be above 0 and at most 1, or a share such as "
+            '"95%", got 95',
+        ),
+        (
+            {"stop": {"target": "high"}},
+            "stop.target must be above 0 and at most 1, or a share such as "
+            "\"95%\", got 'high'",
+        ),
+    ],
+)
+def test_values_of_the_wrong_kind_say_what_is_right(
+    table: dict[str, Any], text: str
+) -> None:
+    with refuses(f"run.toml: {text}", ConfigError):
+        parse(table)
+
+
+def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:
+    path = write(tmp_path, "seed = 1\n[train]\nlr = 0.5\n")
+    overrides = ["seed=2", "train.lr=0.25", "data.name=cifar10", "clients.number=5"]
+    overrides += ['network.switches=["slow"]', "fediac.votes=10%", "stop.target=0.5"]
+    settings = read_settings(path, overrides)
+    assert settings.seed == 2
+    assert settings.train.lr == 0.25
+    assert settings.data.name == "cifar10"
+    assert settings.clients.number == 5
+    assert settings.network.switches == ("slow",)
+    assert settings.fediac.votes == "10%"
+    assert settings.stop.target == 0.5
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("seed", "--set must be key=value, got 'seed'"),
+        ("=3", "--set must be key=value, got '=3'"),
+        ("seed.deep=3", "--set: seed must be a whole number, got {'deep': 3}"),
+        ("train=3", "--set: train must be a table, got 3"),
+        ("train.lr=fast", "--set: train.lr must be a number, got 'fast'"),
+        (
+            "train.batch=1",
+            "--set: unknown key 'batch' in [train]; did you mean 'batch_size'?",
+        ),
+    ],
+)
+def test_overrides_that_are_wrong_are_blamed_themselves(
+    tmp_path: Path, override: str, text: str
+) -> None:
+    with refuses(text, ConfigError):
+        read_settings(write(tmp_path, "seed = 1"), [override])
+
+
+def test_an_override_within_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    message = "--set train.lr=1: 'train' is not a table"
+    with refuses(message, ConfigError):
+        read_settings(write(tmp_path, ""), ["train=3", "train.lr=1"])
+    with refuses(message, ConfigError):
+        read_settings(write(tmp_path, "train = 3"), ["train.lr=1"])
+
+
+def test_a_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
+    path = write(tmp_path, "[fediac]\nvotes = 2.0\nthreshold = 2\n")
+    message = 'fediac.votes must be a whole number or a share such as "5%", got 2.0'
+    with refuses(f"{path}: {message}", ConfigError):
+        read_settings(path, ["fediac.threshold=4"])
+    settings = read_settings(path, ["fediac.votes=3"])  # what it says is not used
+    assert settings.fediac == FediacSettings(votes=3, threshold=2)
+    settings = read_settings(path, ["fediac={votes=3}"])
+    assert settings.fediac == FediacSettings(votes=3)
+
+
+@pytest.mark.parametrize("target", [0.95, "95%", " 95 %"])
+def test_a_target_is_a_number_or_a_share(target: float | str) -> None:
+    assert parse({"stop": {"target": target}}).stop.target == 0.95
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none.toml"
+    with refuses(f"{missing}: no such file or directory", ConfigError):
+        read_settings(missing)
+    with refuses(f"{tmp_path}: is a directory", ConfigError):
+        read_settings(tmp_path)
+    broken = write(tmp_path, "seed = ")
+    with pytest.raises(ConfigError, match=r"run\.toml: Invalid value"):
+        read_settings(broken)
+    broken.write_bytes(b"seed = '\xff'")
+    with pytest.raises(ConfigError, match=r"run\.toml: .*can't decode"):
+        read_settings(broken)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(b"\xef\xbb\xbfseed = 3\n")
+    assert read_settings(path).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "share"),
+    [
+        ("[fediac]\nvotes = 5%\n", "line 2, column 10", "5%"),
+        ("[fediac]\r\n  votes=0.5 % # few\r\n", "line 2, column 13", "0.5%"),
+        ("seed = 1\nfediac.votes = 12%", "line 2, column 18", "12%"),
+    ],
+)
+def test_a_share_without_quotes_is_shown_with_them(
+    tmp_path: Path, text: str, place: str, share: str
+) -> None:
+    path = write(tmp_path, text)
+    with refuses(
+        f"{path}: Expected newline or end of document after a statement (at {place}); "
+        f'a share is a string, write "{share}"',
+        ConfigError,
+    ):
+        read_settings(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'algorithm = "a = 5%\n',
+        "seed = 1 2  # = 5%\n",
+        "[fediac]\nvotes = %5\n",
+        "[fediac",
+    ],
+)
+def test_other_mistakes_get_no_word_about_shares(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^((?!share).)*$"):
+        read_settings(write(tmp_path, text))
+
+
+def test_what_wrote_a_resolved_file_is_no_setting(tmp_path: Path) -> None:
+    path = write(tmp_path, 'seed = 3\n[versions]\nfediac = "1"\n')
+    assert read_settings(path).seed == 3
+
+
+def test_a_run_ends_after_20_rounds_unless_something_else_ends_it() -> None:
+    assert StopSettings().n_rounds == 20
+    assert StopSettings(simulated_s=500.0).n_rounds is None
+    assert StopSettings(rounds=3, target=0.9).n_rounds == 3

@@ -193,14 +193,17 @@ def test_convolutions(
     images = draw(size, 1).to(dtype).requires_grad_()
     weight = (0.1 * draw(tuple(layer.weight.shape), 2)).to(dtype).requires_grad_()
     same = [each.detach().double().requires_grad_() for each in (images, weight)]
-    wanted = torch.conv2d(*same, None, stride, n_taps // 2)
+    wanted = torch.conv2d(same[0], same[1], None, stride, n_taps // 2)
     slopes = draw(tuple(wanted.shape), 3).to(dtype)
-    wanted.backward(slopes.double())
+    torch.autograd.backward([wanted], [slopes.double()])
     assert can_convolve(layer)
     counters = torch.zeros(n_out, dtype=torch.int32, device=DEVICE)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert kernels.convolutions is not None
     measuring = Measuring(norm.running_mean, norm.running_var, counters, 0.1, 1e-5)
     got, facts = convolve(images, weight, stride, measuring, kernels.convolutions)
-    got.backward(slopes)
+    torch.autograd.backward([got], [slopes])
     assert is_near(got, wanted, dtype)
     for one, two in zip((images, weight), same, strict=True):
         assert is_near(one.grad, two.grad, dtype)

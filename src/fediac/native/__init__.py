@@ -2,7 +2,8 @@
 
 Core asks `kernels_for` before every long loop and runs in NumPy or PyTorch when it gets
 None. The kernels give the same bits as core, so nobody can tell but by the time. Only
-`layers`, convolutions for training, equals PyTorch up to rounding.
+those of training, `layers` in C, `step_kernels` and `convolution_kernels` in Triton,
+equal PyTorch up to rounding.
 
 Environment: FEDIAC_NATIVE=0 turns the kernels off, FEDIAC_ISA (baseline, avx2, avx512)
 caps the instruction set, FEDIAC_THREADS sets the number of threads.

@@ -34,11 +34,13 @@ class Own(nn.Module):
         self.code = code
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.code(self, images).mean(dim=(2, 3)))
+        scores: Tensor = self.head(self.code(self, images).mean(dim=(2, 3)))
+        return scores
 
 
 def normed(own: Own, images: Tensor) -> Tensor:
-    return own.norm(own.conv(images))
+    out: Tensor = own.norm(own.conv(images))
+    return out
 
 
 RUNS: dict[str, tuple[Code, int]] = {
@@ -64,14 +66,15 @@ RUNS: dict[str, tuple[Code, int]] = {
 
 def seeded(code: Code) -> Own:
     with torch.random.fork_rng():
-        torch.random.default_generator.manual_seed(3)
+        torch.default_generator.manual_seed(3)
         return Own(code).train()
 
 
 def bits_of(module: nn.Module, run: nn.Module) -> list[Tensor]:
     """Gradients and statistics of ``module`` after a step of ``run``."""
     scores = run(IMAGES)
-    functional.cross_entropy(scores, torch.arange(len(scores)) % 5).backward()
+    loss = functional.cross_entropy(scores, torch.arange(len(scores)) % 5)
+    torch.autograd.backward(loss)
     gradients = [each.grad for each in module.parameters() if each.grad is not None]
     return [scores, *gradients, *module.buffers()]
 
@@ -126,11 +129,13 @@ def test_evaluation_and_unusual_norms_stay_as_they_are() -> None:
 
 def without_gradient(own: Own, x: Tensor) -> Tensor:
     with torch.no_grad():
-        return own.relu(normed(own, x))
+        out: Tensor = own.relu(normed(own, x))
+    return out
 
 
 def by_type(own: Own, x: Tensor) -> Tensor:
-    return own.conv(x) if isinstance(x, Tensor) else own.other(x)
+    out: Tensor = own.conv(x) if isinstance(x, Tensor) else own.other(x)
+    return out
 
 
 @pytest.mark.parametrize(

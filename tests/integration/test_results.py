@@ -127,11 +127,13 @@ CIFAR_ROWS = {
 
 DIGITS_ROWS = {
     "FediAC, 16 parameters a vote, k = 0.5 %": "fediac-shared-k0.5",
+    "libra, k = 0.05 %, narrow pairs": "libra-k0.05-bits8-narrow",
     "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",
     "libra, k = 0.1 %": "libra-k0.1",
+    "libra, k = 1 %, narrow pairs": "libra-k1-bits8-narrow",
     "FediAC, the paper's votes and width": "fediac-bound",
     "libra": "libra",
-    "SwitchML": "switchml",
+    "SwitchML, 7 bits": "switchml-bits7",
     "FedAvg": "fedavg",
 }
 

@@ -115,7 +115,8 @@ def test_none_is_best_while_a_cheaper_one_may_get_there(
 def test_no_setting_is_best_where_none_gets_there() -> None:
     runs = [make_run(MISSED, entrant=name) for name in ("libra", "libra-k5")]
     found = list_candidates(runs)
-    assert [each.least_traffic or each.fastest for each in found] == [False] * 4
+    assert found
+    assert not any(each.least_traffic or each.fastest for each in found)
 
 
 def test_the_table_fits_a_terminal() -> None:
@@ -138,6 +139,7 @@ def test_markdown_has_a_table_for_every_family() -> None:
     assert "## fediac\n\n| scenario | a = 1 | a = 2 | a = 3 | a = 4 |\n" in text
     cells = "360.0 in 2, *20.0 s* | 360.0 in 3, 30.0 s | **300.0** in 3, 30.0 s"
     assert f"| CIFAR-10, IID | {cells} | not in 100 |\n" in text
-    assert "## switchml\n\n| scenario | b = 8 | b = 10 | b = 12 | b = 14 |\n" in text
+    heads = " | ".join(f"b = {bits}" for bits in (6, 7, 8, 10, 12, 14))
+    assert f"## switchml\n\n| scenario | {heads} |\n" in text
     cells = "1,500.0 in 3, 30.0 s | not run | not run | not run"
-    assert f"| CIFAR-10, IID | {cells} |\n" in text
+    assert f"| CIFAR-10, IID | not run | not run | {cells} |\n" in text

@@ -101,14 +101,14 @@ def test_a_terminal_without_some_character_shows_the_rest() -> None:
     assert b"20 clients ? 11,173,962 parameters" in done.stdout
 
 
+@pytest.mark.parametrize("n_levels", [100, 5000, 100_000])
 def test_files_that_are_nested_too_deeply_are_one_line(
-    fediac: Command, tmp_path: Path
+    fediac: Command, tmp_path: Path, n_levels: int
 ) -> None:
     path = tmp_path / "deep.toml"
-    path.write_text(f"a = {'[' * 5000}{']' * 5000}\n")
-    assert fediac("run", path) == Result(
-        2, "", "error: some file given is nested too deeply\n"
-    )
+    path.write_text(f"a = {'[' * n_levels}{']' * n_levels}\n")
+    text = "tables and lists must be nested at most 10 deep, got more"
+    assert fediac("run", path) == Result(2, "", f"error: {path}: {text}\n")
 
 
 @pytest.mark.parametrize(

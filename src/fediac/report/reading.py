@@ -173,7 +173,7 @@ def _read_bytes(path: Path) -> bytes:
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_read_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path}: not TOML ({error})") from None
 
 

@@ -1,5 +1,6 @@
 """Settings -> everything a run needs, built once."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from fediac.names import is_own
 from fediac.plan.algorithms import make_compressor
 from fediac.plan.networks import bounded_memory
 from fediac.plugins import make_own, require_algorithm
-from fediac.runs.settings import RunSettings, TrainSettings
+from fediac.runs.settings import RunSettings, StopSettings, TrainSettings
 from fediac.switch import Switch
 from fediac.switch.registers import Layout
 from fediac.training.cpu import CpuEngine
@@ -37,6 +38,7 @@ from fediac.training.federation import Federation, Progress
 from fediac.training.local import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
+from fediac.training.splits import require_beta
 from fediac.transports.capacity import known_widths, require_capacity
 from fediac.wire.header import MAX_CLIENTS
 
@@ -132,30 +134,38 @@ def _check(settings: RunSettings) -> None:
     require_algorithm(settings.algorithm)
     least: tuple[tuple[str, float | None, float], ...] = (
         ("clients.number", settings.clients.number, 1),
+        ("data.classes", settings.data.classes, 1),
         ("data.min_size", settings.data.min_size, 1),
         ("data.max_size", settings.data.max_size, 1),
         ("train.at_once", settings.train.at_once, 0),
         ("stop.rounds", settings.stop.rounds, 1),
-        ("stop.simulated_s", settings.stop.simulated_s, 0),
-        ("stop.real_s", settings.stop.real_s, 0),
         ("save.checkpoint_every", settings.save.checkpoint_every, 1),
         ("libra.hot_rounds", settings.libra.hot_rounds, 1),
     )
     for name, value, smallest in least:
         if value is not None and not value >= smallest:
             raise ConfigError(f"{name} must be at least {smallest}, got {value}")
+    require_beta(settings.data.beta, name="data.beta")
+    _check_ends(settings.stop)
     if settings.clients.number > MAX_CLIENTS:
         raise ConfigError(
             f"clients.number must be at most {MAX_CLIENTS} (bits of a slot's bitmap), "
             f"got {settings.clients.number}"
         )
-    target = settings.stop.target
+    if not settings.network.switches:
+        raise ConfigError("network.switches must name at least one switch, got none")
+
+
+def _check_ends(stop: StopSettings) -> None:
+    """Refuse ends that are there already, or that no run gets to."""
+    for name, seconds in (("simulated_s", stop.simulated_s), ("real_s", stop.real_s)):
+        if seconds is not None and not 0.0 < seconds < math.inf:
+            raise ConfigError(f"stop.{name} must be finite and above 0, got {seconds}")
+    target = stop.target
     if target is not None and not 0.0 < target <= 1.0:
         raise ConfigError(
             f"stop.target must be above 0 and at most 1 (all right), got {target:g}"
         )
-    if not settings.network.switches:
-        raise ConfigError("network.switches must name at least one switch, got none")
 
 
 def _count(text: str | int, what: str, *, of: int, name: str) -> int:

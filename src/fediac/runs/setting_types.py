@@ -1,5 +1,6 @@
 """What the values of settings may be: types, their words, and their checks."""
 
+import math
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -10,6 +11,12 @@ Share: TypeAlias = int | str
 """A count, or a share like "5%" of all there are."""
 
 _SHARES = (int, str)
+
+Seed: TypeAlias = Annotated[int, "seed"]
+"""A whole number of up to 64 bits; counts have one bit less, as integers of TOML do."""
+
+_MAX_SHOWN = 40
+"""Digits of a number that is shown in an error as it is."""
 
 Portion: TypeAlias = Annotated[float, "portion"]
 """A part of 1, written as such or as a share."""
@@ -27,11 +34,12 @@ def convert(value: object, wanted: Any, path: str) -> Any:  # noqa: ANN401 - any
         ConfigError: It does not.
     """
     options = kinds_of(wanted)
+    _require_sane(value, path, n_bits=64 if options == (Seed,) else 63)
     try:
         if options == (Portion,):
             return parse_portion(value, name=path)
         if options == _SHARES and isinstance(value, int | str):
-            parse_share(value, of=1, name=path)
+            _require_sane(parse_share(value, of=1, name=path), path, n_bits=63)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     for option in options:
@@ -41,6 +49,19 @@ def convert(value: object, wanted: Any, path: str) -> Any:  # noqa: ANN401 - any
             return float(value) if option is float else value  # type: ignore[arg-type] # a number
     hint = _hint(value, options)
     raise ConfigError(f"{path} must be {describe_kind(wanted)}, got {value!r}{hint}")
+
+
+def _require_sane(value: object, path: str, *, n_bits: int) -> None:
+    """Refuse numbers that no setting can have: they would only fail later.
+
+    NaN is not even equal to itself: a run with it could never be resumed.
+    """
+    if type(value) is float and math.isnan(value):
+        raise ConfigError(f"{path} must be a number, got nan")
+    if type(value) is int and abs(value) >> n_bits:
+        n_digits = len(str(abs(value)))
+        shown = f"{value}" if n_digits <= _MAX_SHOWN else f"{n_digits} digits"
+        raise ConfigError(f"{path} must be below 2**{n_bits}, got {shown}")
 
 
 def _hint(value: object, options: tuple[Any, ...]) -> str:
@@ -56,7 +77,9 @@ def _is_of(value: object, option: Any) -> bool:  # noqa: ANN401 - any type
     """Return whether TOML's value is of that type; true is no number there."""
     if get_origin(option) is Literal:
         return value in get_args(option)
-    return type(value) is option or (option is float and type(value) is int)
+    if option is float or option == Seed:
+        return type(value) is int or type(value) is option
+    return type(value) is option
 
 
 def kinds_of(wanted: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any annotation
@@ -71,7 +94,12 @@ def describe_kind(wanted: Any) -> str:  # noqa: ANN401 - any annotation
     options = kinds_of(wanted)
     if options == _SHARES:
         return 'a whole number or a share such as "5%"'
-    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    names = {
+        int: "a whole number",
+        Seed: "a whole number",
+        float: "a number",
+        bool: "true or false",
+    }
     names |= {str: "a string", Portion: 'a number up to 1 or a share such as "95%"'}
     words = []
     for option in options:

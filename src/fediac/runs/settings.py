@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from fediac.errors import ConfigError, hint_name
-from fediac.runs.setting_types import Portion, Share, convert
+from fediac.runs.setting_types import Portion, Seed, Share, convert
 from fediac.runs.toml_tables import apply_overrides, read_table
 
 Settings = TypeVar("Settings")
@@ -293,7 +293,7 @@ class RunSettings:
     """
 
     algorithm: str = "fediac"
-    seed: int = 1
+    seed: Seed = 1
     tuning: Tuning = "local"
     data: DataSettings = field(default_factory=DataSettings)
     model: ModelSettings = field(default_factory=ModelSettings)

@@ -1,13 +1,17 @@
 """Settings as people write them: a TOML file and ``--set``, as plain tables."""
 
 import re
+import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from fediac.errors import ConfigError, say_reason
+
+MAX_DEPTH = 10
+"""Settings are values in tables; whatever is nested deeper than this is none."""
 
 _LINE = re.compile(r"\(at line ([0-9]+),")
 _BARE_SHARE = re.compile(r"[^\"'#]*= *([0-9]+(?:\.[0-9]+)?) ?%")
@@ -26,10 +30,50 @@ def read_table(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: {error}") from error
     try:
-        return tomllib.loads(text)
+        return _parse(text)
     except tomllib.TOMLDecodeError as error:
         hint = _hint_share(text, str(error))
         raise ConfigError(f"{path}: {error}{hint}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return what TOML says.
+
+    Raises:
+        TOMLDecodeError: It is none.
+        ValueError: It is nested, or a number in it is long, as no setting is.
+    """
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        limit = sys.get_int_max_str_digits()
+        raise ValueError(
+            f"numbers must have at most {limit} digits, got a longer one"
+        ) from None
+    layer: list[object] = [table]
+    for _ in range(MAX_DEPTH + 1):
+        layer = [each for outer in layer for each in _inside(outer)]
+    if layer:
+        raise _too_deep()
+    return table
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _too_deep() -> ValueError:
+    return ValueError(
+        f"tables and lists must be nested at most {MAX_DEPTH} deep, got more"
+    )
 
 
 def _hint_share(text: str, message: str) -> str:
@@ -65,12 +109,14 @@ def apply_overrides(
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
                 raise ConfigError(f"--set {override}: {name!r} is not a table")
-        inner[last] = _parse_value(text)
+        inner[last] = _parse_value(text, key.strip())
     return changed
 
 
-def _parse_value(text: str) -> object:
+def _parse_value(text: str, key: str) -> object:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _parse(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except ValueError as error:
+        raise ConfigError(f"--set {key}: {error}") from None

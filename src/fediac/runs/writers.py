@@ -1,11 +1,11 @@
 """Who wrote a run, as its ``config.toml`` says in ``[versions]``; without PyTorch."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from fediac.errors import ConfigError
+from fediac.runs.toml_tables import read_table
 
 Writer: TypeAlias = Mapping[str, str]
 """Software, commit and machine."""
@@ -26,7 +26,7 @@ def read_writers(config: Path) -> tuple[Writer, ...]:
     Raises:
         ConfigError: What it says of them is none of that.
     """
-    versions = tomllib.loads(config.read_text(encoding="utf-8")).get("versions", {})
+    versions = read_table(config).get("versions", {})
     if not isinstance(versions, dict):
         raise ConfigError(f"{config}: versions must be a table, got {versions!r}")
     earlier = versions.pop(EARLIER, [])

@@ -31,6 +31,12 @@ def split_iid(labels: Rows, n_clients: int, *, stream: Stream) -> Clients:
     return _ascending(np.array_split(_shuffled(len(labels), stream), n_clients))
 
 
+def require_beta(beta: float, *, name: str = "beta") -> None:
+    """Refuse a concentration that no Dirichlet draw here can have, NaN too."""
+    if not _MIN_BETA <= beta <= _MAX_BETA:
+        raise ValueError(f"{name} must be in {_MIN_BETA:g}..{_MAX_BETA:g}, got {beta}")
+
+
 def split_dirichlet(
     labels: Rows, n_clients: int, *, beta: float, min_size: int, stream: Stream
 ) -> Clients:
@@ -44,8 +50,7 @@ def split_dirichlet(
         ValueError: A setting is out of range, or no draw of ``MAX_DRAWS`` would do.
     """
     _check_clients(n_clients, len(labels))
-    if not _MIN_BETA <= beta <= _MAX_BETA:
-        raise ValueError(f"beta must be in {_MIN_BETA:g}..{_MAX_BETA:g}, got {beta}")
+    require_beta(beta)
     if not 1 <= min_size <= len(labels) // n_clients:
         raise ValueError(
             f"min_size must be in 1..{len(labels) // n_clients} "

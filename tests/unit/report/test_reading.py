@@ -279,6 +279,10 @@ def test_settings_must_be_toml_with_an_algorithm(tmp_path: Path) -> None:
     path.write_text("seed = \n")
     with pytest.raises(RunError, match=r"config\.toml: not TOML \(.*line 1.*\)$"):
         read_runs([folder])
+    for value in ("1" * 5000, "[" * 5000):
+        path.write_text(f"seed = {value}\n")
+        with pytest.raises(RunError, match=r"config\.toml: not TOML \("):
+            read_runs([folder])
     path.unlink()
     with refuses(f"{path}: no such file", RunError):
         read_runs([folder])

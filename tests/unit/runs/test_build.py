@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,7 +131,15 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
         ),
         ({"train": {"at_once": -1}}, "train.at_once must be at least 0, got -1"),
         ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
-        ({"stop": {"real_s": -1}}, "stop.real_s must be at least 0, got -1.0"),
+        *(
+            (
+                {"stop": {name: value}},
+                f"stop.{name} must be finite and above 0, got {float(value)}",
+            )
+            for name in ("simulated_s", "real_s")
+            for value in (-1, 0, math.inf)
+        ),
+        ({"data": {"classes": 0}}, "data.classes must be at least 1, got 0"),
         (
             {"save": {"checkpoint_every": 0}},
             "save.checkpoint_every must be at least 1, got 0",
@@ -175,6 +184,17 @@ def test_settings_that_cannot_be_run_are_refused_before_training(
 ) -> None:
     with refuses(text, ConfigError):
         build(**changes)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.005, 1e7, math.inf, math.nan])
+@pytest.mark.parametrize("partition", ["iid", "writer", "dirichlet", "pathological"])
+def test_beta_is_checked_whatever_the_partition(
+    tmp_path: Path, partition: Any, beta: float
+) -> None:
+    settings = make_settings(tmp_path, data={"partition": partition})
+    changed = replace(settings, data=replace(settings.data, beta=beta))
+    with refuses(f"data.beta must be in 0.01..1e+06, got {beta}"):
+        build_experiment(changed)
 
 
 def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:

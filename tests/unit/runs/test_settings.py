@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,71 @@ def test_values_of_the_wrong_kind_say_what_is_right(
 ) -> None:
     with refuses(f"run.toml: {text}", ConfigError):
         parse(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"data": {"beta": math.nan}}, "data.beta"),
+        ({"libra": {"fade": math.nan}}, "libra.fade"),
+        ({"stop": {"real_s": math.nan}}, "stop.real_s"),
+    ],
+)
+def test_nan_is_no_setting_since_it_equals_nothing(
+    table: dict[str, Any], key: str
+) -> None:
+    with refuses(f"run.toml: {key} must be a number, got nan", ConfigError):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ({"train": {"batch_size": 2**63}}, "train.batch_size"),
+        ({"save": {"checkpoint_every": 2**63}}, "save.checkpoint_every"),
+        ({"fediac": {"votes": 2**63}}, "fediac.votes"),
+        ({"fediac": {"votes": str(2**63)}}, "fediac.votes"),
+        ({"fediac": {"bits": 2**63}}, "fediac.bits"),
+        ({"train": {"lr": 2**63}}, "train.lr"),
+    ],
+)
+def test_counts_have_63_bits(table: dict[str, Any], key: str) -> None:
+    with refuses(f"run.toml: {key} must be below 2**63, got {2**63}", ConfigError):
+        parse(table)
+
+
+def test_a_seed_has_64_bits_and_counts_63() -> None:
+    assert parse({"seed": 2**64 - 1}).seed == 2**64 - 1
+    with refuses(f"run.toml: seed must be below 2**64, got {2**64}", ConfigError):
+        parse({"seed": 2**64})
+    text = "run.toml: seed must be below 2**64, got 4300 digits"
+    with refuses(text, ConfigError):
+        parse({"seed": 10**4299})
+    assert parse({"train": {"batch_size": 2**63 - 1}}).train.batch_size == 2**63 - 1
+
+
+TOO_DEEP = "tables and lists must be nested at most 10 deep, got more"
+TOO_LONG = "numbers must have at most 4300 digits, got a longer one"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (f"{'[' * 5000}{']' * 5000}", TOO_DEEP),
+        (f"{'[' * 300}{']' * 300}", TOO_DEEP),
+        (f"{'{a=' * 11}1{'}' * 11}", TOO_DEEP),
+        ("1" * 5000, TOO_LONG),
+        ("-" + "1" * 5000, TOO_LONG),
+    ],
+)
+def test_values_that_no_setting_has_are_blamed_on_their_place(
+    tmp_path: Path, value: str, text: str
+) -> None:
+    path = write(tmp_path, f"seed = {value}\n")
+    with refuses(f"{path}: {text}", ConfigError):
+        read_settings(path)
+    with refuses(f"--set seed: {text}", ConfigError):
+        read_settings(write(tmp_path, ""), [f"seed={value}"])
 
 
 def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:

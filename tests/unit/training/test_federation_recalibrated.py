@@ -267,7 +267,7 @@ def test_a_new_model_that_overflows_is_blamed_on_training(
     monkeypatch.setattr(CpuEngine, "recalibrate", overflow)
     text = (
         "client 1, round 1: update has 8 entries that are NaN, infinite or beyond "
-        "float32; training diverged, a lower learning rate (lr) may help"
+        "2**100; training diverged, a lower learning rate (lr) may help"
     )
     with refuses(text, NotFiniteError):
         federation.run_round(federation.start())

@@ -80,7 +80,7 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
 
     Args:
         folder: Made anew; a folder that holds something else is left alone.
-        n_rounds: Of each algorithm.
+        n_rounds: Rounds of each algorithm.
         as_json: Print the summary instead of a live table.
     """
     require_folder(folder)

@@ -69,7 +69,7 @@ class Experiment:
         statistics: Batch norm's running statistics: ``average``, ``local``, or
             ``recalibrate``, see `Federation`. Sparse algorithms are scored better early
             on when they are recalibrated.
-        seed: Of everything random.
+        seed: Seed for everything random.
         device: ``cpu``, ``cuda``, or ``auto``: the GPU when there is one.
     """
 

@@ -30,7 +30,9 @@ _RatesOption = Annotated[
 _Compute = Annotated[
     str, typer.Option(metavar="SECONDS", help="Local training of every client.")
 ]
-_Seed = Annotated[str, typer.Option(metavar="N", help="Of traces, links and servers.")]
+_Seed = Annotated[
+    str, typer.Option(metavar="N", help="Seed for traces, links and servers.")
+]
 _Plot = Annotated[
     Path | None,
     typer.Option(
@@ -95,7 +97,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         str,
         typer.Option(
             metavar="BYTES",
-            help="Of the switch's registers: a number, or unbounded (as in the paper).",
+            help="Bytes of registers: a number, or unbounded (as in the paper).",
         ),
     ] = "unbounded",
     compute: _Compute = "2",

@@ -35,7 +35,7 @@ def path_parser(name: str, what: str) -> Callable[[str | Path], Path]:
     """Return what reads a path, which has a name: an empty one is the current folder.
 
     Args:
-        name: Of the option or argument, for an error.
+        name: The option or argument, for an error.
         what: It names: a file or a folder.
     """
 

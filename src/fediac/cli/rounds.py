@@ -59,7 +59,7 @@ def _round(
         ),
     ] = None,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="Of updates and algorithms.")
+        str, typer.Option(metavar="N", help="Seed for updates and algorithms.")
     ] = "1",
     as_json: AsJson = False,
 ) -> None:

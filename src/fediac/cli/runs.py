@@ -181,7 +181,9 @@ def _demo(
     out: Annotated[Path, out_option("Where results go; made anew.")] = Path(
         "runs/demo"
     ),
-    rounds: Annotated[str, typer.Option(metavar="N", help="Of each algorithm.")] = "10",
+    rounds: Annotated[
+        str, typer.Option(metavar="N", help="Rounds of each algorithm.")
+    ] = "10",
     as_json: AsJson = False,
 ) -> None:
     """Train on digits with every algorithm, and write a page about it.

@@ -125,7 +125,7 @@ def check_whole(name: str, number: object, *, at_least: int | None = None) -> No
     """Raise unless a setting is a whole number, Python's or NumPy's, and not too small.
 
     Args:
-        name: Of the setting.
+        name: What the setting is called.
         number: What it was given.
         at_least: The smallest that is allowed; None: whoever calls checks that.
     """
@@ -245,7 +245,7 @@ def nonfinite_error(stream: Stream, update: Update, n_nonfinite: int) -> NotFini
     """Return the error for an update that must not reach the switch.
 
     Args:
-        stream: Of the client and round.
+        stream: The client's in this round.
         update: Without the residual, which may be to blame.
         n_nonfinite: Entries of their sum that cannot be sent.
     """

@@ -83,7 +83,7 @@ def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:
 
     Args:
         packed: A bit a group.
-        n_entries: Of all groups together.
+        n_entries: Entries of all groups together.
         length: Entries of a group; 1, or whole bytes.
     """
     if length == 1:

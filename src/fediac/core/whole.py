@@ -7,7 +7,7 @@ def as_whole(name: str, number: object) -> int:
     """Return a whole number as Python's, which every part of a round can take.
 
     Args:
-        name: Of the argument.
+        name: What the argument is called.
         number: Python's or NumPy's.
 
     Raises:

@@ -31,7 +31,7 @@ def draw_traffic(blocks: Sequence[Block], path: Path) -> None:
     """Draw a panel for each scenario: who needs how much to the target, least on top.
 
     Args:
-        blocks: Of the table, with at least one line each.
+        blocks: The table's blocks, with at least one line each.
         path: Ends in ``.svg``, ``.png`` or ``.pdf``.
 
     Raises:

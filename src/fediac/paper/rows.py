@@ -23,7 +23,7 @@ class Row:
         gave_up: Whether it did not in all the rounds that its scenario gives it, or
             cannot go on.
         rounds: To the target; where it was not reached, how many there were.
-        payload_mib: Of all clients, up and down; None where it was not reached.
+        payload_mib: All clients' payload, up and down; None where it was not reached.
         time_s: Simulated; None where it was not reached.
         spent_mib: Payload of these rounds.
         spent_s: Simulated time of these rounds.

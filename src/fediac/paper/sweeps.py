@@ -36,8 +36,8 @@ class Candidate:
 
     Attributes:
         rows: Its way to the target with each seed; empty where it was not run.
-        least_traffic: Of its family.
-        fastest: Of its family, in simulated time.
+        least_traffic: Whether it has the least traffic of its family.
+        fastest: Whether it is its family's fastest, in simulated time.
     """
 
     scenario: str

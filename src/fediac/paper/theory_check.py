@@ -28,7 +28,7 @@ def measure(
     """Train with FediAC until the last of ``rounds``; return what they were like.
 
     Args:
-        settings: Of the run; its stops are ignored.
+        settings: The run's settings; its stops are ignored.
         rounds: Numbers of the rounds to look at, from 1 on.
         watcher: Is told about every round.
 

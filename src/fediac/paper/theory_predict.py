@@ -37,8 +37,8 @@ class Promise:
     Attributes:
         chosen: Entries that the clients agree on.
         gamma: Relative squared error of the compression.
-        chances: Of being agreed on: by step of ranks for ``law`` and ``alike``, by
-            entry for ``own``.
+        chances: Chances of being agreed on, by step of ranks for ``law`` and
+            ``alike``, by entry for ``own``.
     """
 
     chosen: float
@@ -148,7 +148,7 @@ def chance_of_consensus(chances: Iterable[Array], *, threshold: int) -> Array:
     reaches the threshold leaves, so nothing is subtracted and small chances stay exact.
 
     Args:
-        chances: Of a vote; one array a client.
+        chances: Chances of a vote; one array a client.
         threshold: Votes an entry needs.
     """
     exactly: list[Array] = []

@@ -70,7 +70,7 @@ def check_round(
         before: What the round began with; its residuals are needed.
         done: The round.
         compressor: What it was run with.
-        seed: Of the run; with it the votes are repeated.
+        seed: The run's seed; with it the votes are repeated.
     """
     facts = done.result.facts
     clients = _correct(before, done, keeps_residual=compressor.residual)

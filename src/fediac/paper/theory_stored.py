@@ -39,8 +39,8 @@ class RankBin:
         first: The lowest rank; 1 is the largest magnitude.
         last: The highest.
         magnitude: Mean over clients.
-        lowest: Of the client whose magnitudes are smallest here.
-        highest: Of the client whose magnitudes are largest here.
+        lowest: Magnitudes of the client whose are smallest here.
+        highest: Magnitudes of the client whose are largest here.
         fitted: By the power law.
         voted_law: Share of entries that a client votes for, by the law: q.
         voted_actual: The same from the real magnitudes.
@@ -68,7 +68,7 @@ class RoundCheck:
         n_clients: Who took part.
         bits: Width of a level.
         peak: The largest magnitude of all clients.
-        accuracy: Of the model after the round, on the test set.
+        accuracy: The model's accuracy after the round, on the test set.
         fits: The power law of every client.
         law: The one that predictions are made from: medians, and the largest peak.
         chosen: Entries agreed on.
@@ -92,7 +92,7 @@ class Measurement:
     """Rounds of one run.
 
     Attributes:
-        settings: Of the run.
+        settings: The run's settings.
         dim: Entries in an update.
         n_votes: Votes of one client.
         threshold: Votes an entry needs.

@@ -175,7 +175,7 @@ class _Rows:
             phase: Name of the exchange.
             kind: Its type.
             items: Up and down.
-            bits: Of an item; where lanes may be narrower up, of one up and down.
+            bits: Bits of an item, or of one up and one down where lanes differ.
             blocks: Block numbers up and down, if it is a block sum.
             is_joined: It travels together with the one before.
         """

@@ -67,7 +67,7 @@ def make_network(
         setting: In words.
         n_clients: Clients that it connects.
         threshold: Votes an entry needs, which decides how long a slot is.
-        seed: Of rates and of the clients' places in their traces.
+        seed: Seed for rates and for the clients' places in their traces.
     """
     memory = None
     if setting.memory is not None:

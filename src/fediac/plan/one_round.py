@@ -83,7 +83,7 @@ def run_one_round(
         algorithms: Names in the catalog, or ``module:name``.
         dim: Entries in an update.
         n_clients: Clients in the round.
-        seed: Of updates and algorithms.
+        seed: Seed for updates and algorithms.
         as_json: Print one JSON document instead.
     """
     check_clients(n_clients)

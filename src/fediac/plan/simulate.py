@@ -132,7 +132,7 @@ def run_simulate(
         setting: What is sent.
         network: Over what.
         n_rounds: How many rounds.
-        seed: Of traces, links and servers.
+        seed: Seed for traces, links and servers.
         plot: Where to put the picture.
         as_json: Print one JSON document instead of text.
     """

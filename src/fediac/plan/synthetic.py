@@ -30,7 +30,7 @@ def synthetic_updates(
     Args:
         dim: Entries in an update.
         n_clients: How many to yield.
-        seed: Of the whole run; it fixes the signal.
+        seed: Seed of all updates; it fixes the signal.
         first_client: Number of the first one; other numbers have other noise.
     """
     signal = _make_signal(dim, seed)

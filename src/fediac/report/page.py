@@ -47,7 +47,7 @@ class Report:
 
     Attributes:
         left_out: Notes on runs that are not in it.
-        version: Of the package.
+        version: The package's version.
     """
 
     runs: Sequence[Run]

@@ -34,7 +34,7 @@ def check_folder(
     """Refuse a folder that holds a run, unless that is to go on with these settings.
 
     Args:
-        settings: Of the run.
+        settings: The run's settings.
         folder: Its folder, which may not be there yet.
         resumes: Whether a run there may go on.
         allows_other_kernels: Whether it may do so where its last bits will be others.
@@ -81,7 +81,7 @@ def write_config(settings: RunSettings, folder: Path, n_rounds: int) -> None:
     """Put the settings into the folder, all or nothing.
 
     Args:
-        settings: Of the run.
+        settings: The run's settings.
         folder: Its folder.
         n_rounds: Rounds it has done already, perhaps with other kernels.
     """

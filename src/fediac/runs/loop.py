@@ -257,7 +257,7 @@ def _say_dropped(folder: Path, saved: int) -> None:
     """Tell a person which rounds a run lost when it was killed after its checkpoint.
 
     Args:
-        folder: Of the run.
+        folder: The run's folder.
         saved: The round of the checkpoint; 0 without one.
     """
     path = folder / ROUNDS

@@ -24,7 +24,7 @@ def rename(message: str, names: Mapping[str, str]) -> str:
     """Return the message with arguments called what the user calls them.
 
     Args:
-        message: Of an error of this package.
+        message: What an error of this package says.
         names: Argument -> option or setting.
     """
     return _NAMES.sub(lambda found: names.get(found[0], found[0]), message)

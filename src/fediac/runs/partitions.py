@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 N_DIGITS = 16
-"""Of the hash: enough to tell two splits apart; summary.json has all."""
+"""Digits of the hash: enough to tell two splits apart; summary.json has all."""
 
 
 def describe_partition(facts: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def tune_on_server(
         updates: All clients' updates.
         n_votes: Votes of one client.
         law: How clients vote.
-        seed: Of the run; the trial has random numbers of its own.
+        seed: The run's seed; the trial has random numbers of its own.
         entries_per_vote: Neighbouring entries that share a vote.
 
     Returns:

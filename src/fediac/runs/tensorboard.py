@@ -19,7 +19,7 @@ def open_log(
     """Give a function that logs a round, or does nothing if no logs are wanted.
 
     Args:
-        folder: Of the run; logs go to a folder inside.
+        folder: The run's folder; logs go to a folder inside.
         save: Says whether they are wanted.
         n_done: Rounds that earlier sessions logged and that stay; later ones, logged
             after the last checkpoint, are hidden.

@@ -25,7 +25,7 @@ class BoundedUploads:
     """What a step comes to.
 
     Attributes:
-        uploads: Of the clients.
+        uploads: The clients' uploads.
         finish: For each exchange, when each client has all of its answers.
     """
 

@@ -88,7 +88,7 @@ class Bounded:
         """Return how many packets of an exchange a client may have in flight.
 
         Args:
-            kind: Of the exchange.
+            kind: What is exchanged.
             widths: Bits of a lane up and down, in a sum whose answers have wider lanes.
         """
         n_slots = self.n_slots

@@ -55,7 +55,7 @@ def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
     Args:
         ledger: Its rows of this round are timed.
         network: Links, switch and server; client i has uplink i.
-        seed: Of the whole run.
+        seed: The run's seed.
         round_number: Tells the random numbers of rounds apart.
         start_s: When the round begins; traces go on from there.
         pauses: What clients compute between exchanges.

@@ -124,9 +124,9 @@ class Layout:
         """Return the length of a slot: its record, who contributed, and its values.
 
         Args:
-            kind: Of the exchange.
-            threshold: Of a tally.
-            widths: Of a sum; None: those of its lanes are equal.
+            kind: What is exchanged.
+            threshold: A tally's threshold.
+            widths: A sum's widths up and down; None: they are equal.
         """
         head = SLOT.size + self.bitmap_bytes
         payload = _align(self.payload_bytes)

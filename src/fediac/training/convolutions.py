@@ -15,7 +15,7 @@ from torch.autograd import Function
 LAST = torch.channels_last
 
 _ROWS, _DEPTH = 128, 64
-"""Of a tile: pixels, and input channels that are multiplied at once."""
+"""A tile's sizes: pixels, and input channels that are multiplied at once."""
 
 _N_PARTS = 32
 """Parts of the sum over pixels, for few channels."""

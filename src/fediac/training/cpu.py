@@ -53,7 +53,7 @@ class CpuEngine:
         dataset: Images and labels.
         clients: Indices of each client's training examples.
         settings: How a client trains.
-        seed: Of the whole run.
+        seed: The run's seed.
         n_at_once: Clients trained side by side.
     """
 

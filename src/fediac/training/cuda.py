@@ -74,7 +74,7 @@ class CudaEngine:
         dataset: Images and labels; they are kept on the device.
         clients: Indices of each client's training examples.
         settings: How a client trains. Every client needs at least one full batch.
-        seed: Of the whole run.
+        seed: The run's seed.
         n_at_once: Replicas; seven fill a large GPU with ResNet-18.
     """
 

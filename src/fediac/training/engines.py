@@ -32,7 +32,7 @@ def make_engine(  # noqa: PLR0913 - made once, settings by name
         dataset: What it learns.
         clients: Numbers of each client's training examples.
         settings: How a client trains.
-        seed: Of the whole run.
+        seed: The run's seed.
         on_cuda: Train on the GPU.
         n_at_once: Clients that train at the same time; 0: as many as pay.
     """

@@ -92,7 +92,7 @@ class Federation:
         n_clients: All clients there are.
         n_participants: Clients drawn for a round.
         rate: Round number -> learning rate.
-        seed: Of the whole run.
+        seed: The run's seed.
         switch: Where sums are made.
         statistics: What happens to batch norm's running statistics. ``average``: every
             round, over the switch where the algorithm uses it. ``recalibrate``: the

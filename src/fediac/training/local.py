@@ -157,7 +157,7 @@ class Engine(Protocol):
             clients: Who trains.
             round_number: Tells the batches of rounds apart.
             rate: Learning rate.
-            statistics: Of each client, where it has its own instead of the global ones.
+            statistics: Each client's, where it has its own instead of the global ones.
             client_done: Called when a client has finished; from any thread.
         """
         ...

@@ -26,7 +26,7 @@ _N_PROGRAMS = 132
 """Programs that add up rows: one for each multiprocessor of a large GPU."""
 
 _ROWS, _WIDTH, _N_WARPS = 64, 64, 8
-"""Of a tile: rows, channels, and groups of 32 threads that work on it."""
+"""A tile's sizes: rows, channels, and groups of 32 threads that work on it."""
 
 _PART = 4 * _ROWS
 """A program adds up a multiple of this many rows."""

@@ -141,11 +141,11 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
         dataset: What to share out.
         kind: One of `KINDS`.
         n_clients: Clients to make.
-        beta: Of ``dirichlet``: how even the classes are shared.
-        classes: Of ``pathological``: classes a client has.
+        beta: For ``dirichlet``: how evenly the classes are shared.
+        classes: For ``pathological``: how many classes a client has.
         min_size: Examples a client has at least; by default those of `MIN_SIZES`.
-        max_size: Of ``writer``: examples a client has at most; None: no limit.
-        seed: Of the run.
+        max_size: For ``writer``: the most examples a client has; None: no limit.
+        seed: The run's seed.
 
     Raises:
         ConfigError: The kind is unknown, or needs writers that nobody knows.

@@ -60,9 +60,9 @@ class Batch:
     """Which examples come next, on the device.
 
     Attributes:
-        order: Of all examples of a client's training.
+        order: The order of all examples of a client's training.
         step: How many batches there were before.
-        places: Of a batch's examples in it.
+        places: Where a batch's examples stand in it.
     """
 
     order: Tensor
@@ -144,7 +144,7 @@ class _Plan:
     Attributes:
         network: Computes scores.
         descent: Changes the parameters.
-        dtype: Of normalized pixels.
+        dtype: The type of normalized pixels.
         kernels: Pick the batch; None: PyTorch does.
     """
 

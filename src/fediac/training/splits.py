@@ -89,7 +89,7 @@ def draw_shares(
         n_clients: Shares a row.
         beta: The concentration, the same for all clients.
         draw: Which draw this is; each has its own numbers.
-        stream: Of the run's seed.
+        stream: A stream of the run's seed.
     """
     n_shares = n_classes * n_clients
     words = stream.purpose("partition shares").words(
@@ -117,12 +117,12 @@ def split_by_writer(
     clients. Of a larger group ``max_size`` examples are drawn.
 
     Args:
-        writers: Of each example.
+        writers: Each example's writer.
         n_clients: Clients to make.
         writers_per_client: Writers a client; by default the fewest that will do.
         min_size: Examples a client has at least.
         max_size: Examples a client has at most; None: all of its writers'.
-        stream: Of the run's seed.
+        stream: A stream of the run's seed.
 
     Raises:
         ValueError: A setting is out of range, or there are too few groups.

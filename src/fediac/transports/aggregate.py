@@ -91,7 +91,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         updates: One vector a client, w − w_local; None for a client that is absent.
         compressor: The algorithm. Its ``n_clients`` must be at least the number of
             updates that are present.
-        seed: Of the whole run.
+        seed: The run's seed.
         round_number: Tells the random numbers of rounds apart.
         switch: Where sums are made; a new one with 1 MiB of registers by default.
         states: What the last round returned; fresh ones by default.

@@ -175,7 +175,7 @@ def check_same(
 
     Args:
         asked: Client -> what it asks.
-        outcomes: Of those that ask no more.
+        outcomes: What those have that ask no more.
     """
     if outcomes:
         raise LocalProtocolError(

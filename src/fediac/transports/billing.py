@@ -52,7 +52,7 @@ def bill_exchange(
     Args:
         requests: What each client asked.
         answer: What all of them got.
-        round_number: Of the round.
+        round_number: Which round it is.
         step: Which exchange of the round, counted from 0; those that travel together
             have the same number.
         payload_bytes: Room for items in the packets that carried it.

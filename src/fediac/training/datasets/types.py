@@ -35,7 +35,7 @@ class Dataset:
 
     Attributes:
         name: What results on it are called.
-        mean: Of each channel's ``pixels / 255`` over the training images.
+        mean: Each channel's mean ``pixels / 255`` over the training images.
         std: Their standard deviation; 1 for a channel that is constant.
     """
 

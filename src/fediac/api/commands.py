@@ -7,15 +7,18 @@ should not.
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 from fediac.console import FAILED, open_console, write_json
-from fediac.errors import INTERRUPTED, ConfigError
+from fediac.errors import INTERRUPTED, ConfigError, RunError
 from fediac.files import require_folder
 from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
+from fediac.report.consensus import consensus_notes
+from fediac.report.reading import read_run
 from fediac.runs.naming import named, setting_names
 from fediac.runs.partitions import describe_partition
 from fediac.runs.progress import ProgressBars
@@ -55,7 +58,9 @@ def run_command(
             )
     except KeyboardInterrupt:
         _require_begun([folder])
+        _say_notes([folder])
         _say_how_to_go_on(["run", str(config)], folder, overrides)
+    _say_notes([folder])
     if as_json:
         write_json(summary)
     else:
@@ -105,9 +110,12 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
                 allows_other_kernels=allows_other_kernels,
             )
     except KeyboardInterrupt:
-        _require_begun(folder / name for name in by_short_name(names))
+        folders = [folder / name for name in by_short_name(names)]
+        _require_begun(folders)
+        _say_notes(folders)
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
+    _say_notes(folder / name for name in (*compared.summaries, *compared.failures))
     documents: list[Record] = list(compared.summaries.values())
     if as_json:
         write_json({"algorithms": documents, "failed": compared.failures})
@@ -123,6 +131,16 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
             console.print(line, soft_wrap=True)
     if compared.failures:
         sys.exit(FAILED)
+
+
+def _say_notes(folders: Iterable[Path]) -> None:
+    """Say on standard error if consensus died in a run, as its report would."""
+    for folder in folders:
+        # There may be no round yet; what is wrong with a file, the report says.
+        with suppress(RunError):
+            run = read_run(folder)
+            for note in [] if run is None else consensus_notes(run):
+                sys.stderr.write(f"note: {short_name(run.algorithm)}: {note}\n")
 
 
 def _require(settings: RunSettings) -> None:

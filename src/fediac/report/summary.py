@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fediac.console import count
 from fediac.names import short_name
+from fediac.report.consensus import consensus_notes
 from fediac.report.differences import are_repeats, differing
 from fediac.report.reading import Run
 from fediac.report.target import (
@@ -288,7 +289,8 @@ def cautions(runs: Sequence[Run], left_out: Sequence[str]) -> list[str]:
     """Return what a reader must know before comparing the runs."""
     notes = list(left_out)
     for run in runs:
-        notes += [f"{run.label}: {note}" for note in run.notes]
+        every = [*run.notes, *consensus_notes(run)]
+        notes += [f"{run.label}: {note}" for note in every]
     names = differing(runs)
     if names and not are_repeats(runs):
         notes.append(

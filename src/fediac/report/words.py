@@ -37,7 +37,14 @@ WORDS = (
         GAMMA,
         "Squared error of a round's compression, relative to the update; less is "
         "better. The paper's proof of convergence needs it below 1; runs above 1 can "
-        "train well too.",
+        "train well too. Near or above 1 is usual with few votes and alone no reason "
+        "to worry: what is not sent is kept, and sent later. Clients that agree on "
+        "ever fewer entries are one; the notes at the top say so then.",
+    ),
+    (
+        "consensus",
+        "The entries that clients agree on by their votes, and send. Where nothing is "
+        "agreed on for several rounds, or ever less, the model stands nearly still.",
     ),
     (
         "second best",

@@ -77,5 +77,7 @@ class ProgressBars:
             f"accuracy {100 * record['accuracy']:.1f} %  "
             f"{record['payload_mib']:,.0f} MiB  {time_s:,.0f} s simulated"
         )
+        if record.get("votes") and not record["chosen"]:
+            note += "  nothing agreed on"
         self._bars.update(self._rounds, completed=record["round"], note=note)
         self._bars.reset(self._clients)

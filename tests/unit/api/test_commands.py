@@ -78,6 +78,31 @@ def test_a_run_says_what_came_out_and_is_quiet_elsewhere(
     assert f"{tmp_path / 'out'}: 2 rounds done in " in found.out
 
 
+# One vote of 475 entries, drawn: three clients never vote for the same.
+STARVED = ["fediac.votes=1", "fediac.threshold=3", "stop.rounds=4"]
+NOTHING = (
+    "note: fediac: clients agreed on nothing in rounds 1 to 4 (4 running), so the "
+    "model stood still; more votes (fediac.votes), a lower threshold "
+    '(fediac.threshold) or votes for the largest entries (fediac.law = "topk") may '
+    "help.\n"
+)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_run_whose_clients_agree_on_nothing_says_so(
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    *,
+    as_json: bool,
+) -> None:
+    run(config, out=tmp_path / "out", overrides=STARVED, as_json=as_json)
+    assert capsys.readouterr().err == NOTHING
+    both = tmp_path / "both"
+    compare(config, "topk,fediac", out=both, overrides=STARVED, as_json=as_json)
+    assert capsys.readouterr().err == NOTHING
+
+
 def test_json_is_one_document_and_nothing_else(
     config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

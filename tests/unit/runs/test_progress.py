@@ -45,6 +45,17 @@ def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
     assert "accuracy 62.5 %  1,234 MiB  61 s simulated" in text
 
 
+@pytest.mark.parametrize(
+    ("votes", "chosen", "is_said"), [(95, 0, True), (95, 1, False), (0, 0, False)]
+)
+def test_a_terminal_says_when_nothing_was_agreed_on(
+    monkeypatch: pytest.MonkeyPatch, votes: int, chosen: int, *, is_said: bool
+) -> None:
+    record = RECORD | {"votes": votes, "chosen": chosen}
+    monkeypatch.setitem(globals(), "RECORD", record)
+    assert ("nothing agreed on" in show(monkeypatch, Terminal())) == is_said
+
+
 def test_nothing_is_shown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     assert show(monkeypatch, io.StringIO()) == ""
     assert show(monkeypatch, Terminal(), is_quiet=True) == ""

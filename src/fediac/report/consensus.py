@@ -1,0 +1,89 @@
+"""Consensus that dies: what to tell whose clients agree on nothing, or ever less.
+
+A compression error near or above 1 says little about it: what is not sent is kept, and
+runs with few votes get to their target all the same. Entries agreed on tell.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from fediac.names import is_own
+from fediac.report.reading import Run
+from fediac.report.wording import percent, whole
+from fediac.runs.rounds import Round
+
+N_EMPTY = 3
+"""Rounds running without any agreed entry that are worth a word."""
+
+N_MEAN = 3
+"""Rounds over which entries are averaged before they are compared."""
+
+SMALL = 0.1
+"""Share of what it was below which consensus dies. Of 410 stored runs the only one
+below it never got to its target; the next had 0.21 and did."""
+
+
+def consensus_notes(run: Run) -> list[str]:
+    """Return what a reader must know of the entries that clients agreed on."""
+    voted = [each for each in run.rounds if _has_votes(each)]
+    found = _nothing(voted) or _ever_less(voted)
+    return [f"{found}; {_advice(run)}."] if found else []
+
+
+def _has_votes(each: Round) -> bool:
+    return bool(each.facts.get("votes")) and "chosen" in each.facts
+
+
+def _nothing(rounds: Sequence[Round]) -> str | None:
+    """Say in which rounds running clients agreed on nothing, for the longest while."""
+    streaks: list[list[Round]] = [[]]
+    for each in rounds:
+        if each.facts["chosen"]:
+            streaks.append([])
+        else:
+            streaks[-1].append(each)
+    longest = max(streaks, key=len)
+    if len(longest) < N_EMPTY:
+        return None
+    return (
+        f"clients agreed on nothing in {_name(longest)} ({len(longest)} running), so "
+        "the model stood still"
+    )
+
+
+def _ever_less(rounds: Sequence[Round]) -> str | None:
+    """Say how few entries clients agree on in the end, beside the most there were."""
+    parts = [rounds[i : i + N_MEAN] for i in range(len(rounds) - N_MEAN + 1)]
+    if len(parts) <= N_MEAN:
+        return None
+    most, last = max(parts, key=_mean), parts[-1]
+    if _mean(last) >= SMALL * _mean(most):
+        return None
+    return (
+        f"clients agree on ever fewer entries: {whole(_mean(last))} a round in "
+        f"{_name(last)}, {percent(_mean(last) / _mean(most))} of the "
+        f"{whole(_mean(most))} in {_name(most)}"
+    )
+
+
+def _mean(rounds: Sequence[Round]) -> float:
+    return fmean(each.facts["chosen"] for each in rounds)
+
+
+def _name(rounds: Sequence[Round]) -> str:
+    return f"rounds {rounds[0].number} to {rounds[-1].number}"
+
+
+def _advice(run: Run) -> str:
+    """Say what helps clients to agree, as far as the settings leave it open."""
+    if is_own(run.algorithm):
+        return "more votes or a lower threshold may help"
+    given = run.settings.get("fediac")
+    own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    helps = ["more votes (fediac.votes)"]
+    if own.get("threshold") != 1 and run.settings.get("tuning") != "server":
+        helps.append("a lower threshold (fediac.threshold)")
+    if own.get("law") != "topk":
+        helps.append('votes for the largest entries (fediac.law = "topk")')
+    *most, last = helps
+    return f"{', '.join(most)} or {last} may help" if most else f"{last} may help"

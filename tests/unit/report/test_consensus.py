@@ -1,0 +1,138 @@
+"""Words when clients stop agreeing: said where it is so, and nowhere else."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fediac.report.consensus import consensus_notes
+from fediac.report.reading import Run, read_run
+from fediac.report.summary import cautions
+from tests.runs import edit_rounds, write_run
+
+HELPS = (
+    "more votes (fediac.votes), a lower threshold (fediac.threshold) or votes for the "
+    'largest entries (fediac.law = "topk") may help.'
+)
+
+
+def run_with(folder: Path, chosen: Sequence[int], *, algorithm: str = "fediac") -> Run:
+    """Return a run whose clients chose so many entries in its rounds."""
+    write_run(folder, algorithm, n_rounds=len(chosen))
+
+    def edit(rounds: list[dict[str, Any]]) -> None:
+        for each, number in zip(rounds, chosen, strict=True):
+            each["chosen"] = number
+
+    edit_rounds(folder, edit)
+    run = read_run(folder)
+    assert run is not None
+    return run
+
+
+def changed(run: Run, **settings: Any) -> Run:
+    """Return the run with other settings, tables in place of tables."""
+    return replace(run, settings={**run.settings, **settings})
+
+
+def test_rounds_running_without_consensus_are_told(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 5, 0, 0, 0, 0, 2])
+    assert consensus_notes(run) == [
+        "clients agreed on nothing in rounds 5 to 8 (4 running), so the model stood "
+        f"still; {HELPS}"
+    ]
+
+
+@pytest.mark.parametrize("chosen", [[9, 0, 0], [0, 0, 5, 0, 0, 5], [5, 5, 5, 5, 0, 0]])
+def test_two_empty_rounds_are_no_reason_to_worry(
+    tmp_path: Path, chosen: list[int]
+) -> None:
+    assert consensus_notes(run_with(tmp_path / "run", chosen)) == []
+
+
+def test_consensus_that_dies_away_is_told_with_what_it_was(tmp_path: Path) -> None:
+    chosen = [9000, 10_000, 12_000, 11_000, 7000, 3000, 900, 300, 90, 60]
+    assert consensus_notes(run_with(tmp_path / "run", chosen)) == [
+        "clients agree on ever fewer entries: 150 a round in rounds 8 to 10, 1.36 % of "
+        f"the 11,000 in rounds 2 to 4; {HELPS}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        [1000, 1000, 1000, 500, 300, 100, 101, 102],  # a tenth is left
+        [1000, 1000, 1000, 10, 10],  # too few rounds to tell
+        [1000] * 5 + [10, 10, 10, 900, 900, 900],  # it came back
+        list(range(10, 1000, 50)),
+    ],
+)
+def test_consensus_that_changes_otherwise_gets_no_word(
+    tmp_path: Path, chosen: list[int]
+) -> None:
+    assert consensus_notes(run_with(tmp_path / "run", chosen)) == []
+
+
+def test_an_error_above_1_alone_gets_no_word(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [1000] * 9)
+
+    def spoil(rounds: list[dict[str, Any]]) -> None:
+        for each in rounds:
+            each["gamma"] = 1.4
+
+    edit_rounds(run.folder, spoil)
+    spoilt = read_run(run.folder)
+    assert spoilt is not None
+    assert consensus_notes(spoilt) == []
+
+
+@pytest.mark.parametrize("algorithm", ["topk", "fedavg"])
+def test_who_does_not_vote_agrees_on_nothing_without_a_word(
+    tmp_path: Path, algorithm: str
+) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 0, 0], algorithm=algorithm)
+    assert consensus_notes(run) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "helps"),
+    [
+        (
+            {"law": "topk", "threshold": 3},
+            "more votes (fediac.votes) or a lower threshold (fediac.threshold) may "
+            "help.",
+        ),
+        (
+            {"law": "bernoulli", "threshold": 1},
+            "more votes (fediac.votes) or votes for the largest entries (fediac.law = "
+            '"topk") may help.',
+        ),
+        ({"law": "topk", "threshold": 1}, "more votes (fediac.votes) may help."),
+    ],
+)
+def test_only_what_can_still_be_changed_is_advised(
+    tmp_path: Path, settings: dict[str, Any], helps: str
+) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 0])
+    (note,) = consensus_notes(changed(run, fediac=settings))
+    assert note.endswith(f"still; {helps}")
+
+
+def test_a_server_sets_the_threshold_itself(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 0])
+    (note,) = consensus_notes(changed(run, tuning="server"))
+    assert "fediac.threshold" not in note
+
+
+def test_an_own_algorithm_has_no_settings_to_name(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 0])
+    (note,) = consensus_notes(replace(run, algorithm="my_file:Mine"))
+    assert note.endswith("still; more votes or a lower threshold may help.")
+
+
+def test_a_report_says_it_of_the_run(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [9, 0, 0, 0])
+    (note,) = consensus_notes(run)
+    assert cautions([run], []) == [f"{run.label}: {note}"]

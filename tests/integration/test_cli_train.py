@@ -189,7 +189,7 @@ def test_a_job_that_is_preempted_loses_no_round(
 ) -> None:
     names = ["--algorithms=fedavg"] if command == "compare" else []
     rare = ["--set=stop.rounds=4", "--set=save.checkpoint_every=500"]
-    rare.append("--set=train.at_once=1")
+    rare += ["--set=train.at_once=1", "--set=fediac.threshold=1"]  # they agree then
     words: list[Any] = [command, config, *names, *rare, "--out", tmp_path / "out"]
     folder = tmp_path / "out" / ("fedavg" if command == "compare" else "")
     n_left = [10]  # three rounds of three clients, and one more

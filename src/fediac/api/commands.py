@@ -58,7 +58,6 @@ def run_command(
             )
     except KeyboardInterrupt:
         _require_begun([folder])
-        _say_notes([folder])
         _say_how_to_go_on(["run", str(config)], folder, overrides)
     _say_notes([folder])
     if as_json:
@@ -110,9 +109,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
                 allows_other_kernels=allows_other_kernels,
             )
     except KeyboardInterrupt:
-        folders = [folder / name for name in by_short_name(names)]
-        _require_begun(folders)
-        _say_notes(folders)
+        _require_begun(folder / name for name in by_short_name(names))
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
     _say_notes(folder / name for name in (*compared.summaries, *compared.failures))
@@ -139,7 +136,9 @@ def _say_notes(folders: Iterable[Path]) -> None:
         # There may be no round yet; what is wrong with a file, the report says.
         with suppress(RunError):
             run = read_run(folder)
-            for note in [] if run is None else consensus_notes(run):
+            if run is None:
+                continue
+            for note in consensus_notes(run):
                 sys.stderr.write(f"note: {short_name(run.algorithm)}: {note}\n")
 
 

@@ -16,14 +16,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import fediac
-from fediac.compressors import Facts, Outcome, Round, State, ask
-from fediac.compressors.protocol import begin, unsent
-from fediac.core.bitpack import count_bits, pack_bits
-from fediac.core.exchange import Max, Peak, Sum, Totals
-from fediac.core.mean import LaneMean, Mean
-from fediac.core.quantize import MIN_PEAK, Grid, float32_above, send_chosen
-from fediac.core.rng import Stream, to_unit
-from fediac.core.types import Update
+from fediac.extend import (
+    MIN_PEAK,
+    Facts,
+    Grid,
+    LaneMean,
+    Max,
+    Mean,
+    Outcome,
+    Peak,
+    Round,
+    State,
+    Stream,
+    Sum,
+    Totals,
+    Update,
+    ask,
+    begin,
+    count_bits,
+    float32_above,
+    pack_bits,
+    send_chosen,
+    to_unit,
+    unsent,
+)
 
 EVERY_CLIENT = 2**32 - 1
 

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 import fediac
-from fediac.training.local import LocalSettings
 
 
 def make_data(n_examples: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -31,7 +30,7 @@ def main() -> None:
         train=(x[:3000], y[:3000]),
         test=(x[3000:], y[3000:]),
         compressor=lambda dim: fediac.FediAC(10, n_votes=dim // 5, threshold=2),
-        local=LocalSettings(epochs=2, batch_size=20, lr=0.2, lr_decay=0.0),
+        local=fediac.LocalSettings(epochs=2, batch_size=20, lr=0.2, lr_decay=0.0),
     )
     for done in experiment.run(10):
         print(

@@ -12,9 +12,7 @@ lies in the extras of its state, so a run that is interrupted goes on to the sam
 from dataclasses import dataclass, replace
 
 from fediac import FediAC
-from fediac.compressors import Round, State
-from fediac.core.rng import Stream
-from fediac.core.types import Update
+from fediac.extend import Round, State, Stream, Update
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
         choose_hot,
     )
     from fediac.core.ledger import PAYLOAD, Ledger
+    from fediac.sim.network import Network
     from fediac.switch import Switch
+    from fediac.training.local import LocalSettings
     from fediac.transports.aggregate import Aggregate, aggregate
     from fediac.transports.views import WIRE
+
+    __version__: str
 
 __all__ = [
     "PAYLOAD",
@@ -28,11 +32,14 @@ __all__ = [
     "FediAC",
     "Ledger",
     "Libra",
+    "LocalSettings",
+    "Network",
     "OmniReduce",
     "State",
     "Switch",
     "SwitchML",
     "TopK",
+    "__version__",
     "aggregate",
     "choose_hot",
 ]
@@ -51,13 +58,19 @@ _MODULES = {
     ),
     "fediac.switch": ("Switch",),
     "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
+    "fediac.sim.network": ("Network",),
+    "fediac.training.local": ("LocalSettings",),
     "fediac.api.experiment": ("Experiment",),
 }
-"""Where each public name comes from. Only `Experiment` needs PyTorch."""
+"""Where each public name comes from. The last two need PyTorch."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
     """Import a public name when somebody asks for it: the command line starts fast."""
+    if name == "__version__":
+        from fediac.console import own_version
+
+        return own_version()
     for module, names in _MODULES.items():
         if name in names:
             from importlib import import_module

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.plan.networks import NetworkSetting, make_network
-from fediac.runs.build import build_experiment
+from fediac.runs.build import prepare_run
 from fediac.runs.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
 from fediac.training.datasets import load_dataset
@@ -166,7 +166,7 @@ class FediacRounds:
 
     def __init__(self) -> None:
         settings = RunSettings(train=TrainSettings(device="cpu", lr=RATE, lr_decay=0.0))
-        federation = build_experiment(settings).federation
+        federation = prepare_run(settings).federation
         self._federation = replace(federation, engine=TrainOnly(federation.engine))
         self._progress = self._federation.start()
         self._network = make_network(

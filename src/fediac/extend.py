@@ -18,7 +18,7 @@ from fediac.compressors.protocol import (
     unsent,
 )
 from fediac.core.bitpack import count_bits, indices_of, pack_bits, unpack_bits
-from fediac.core.division import divide
+from fediac.core.exact_divide import divide
 from fediac.core.exchange import (
     BlockSum,
     BlockTotals,

@@ -27,7 +27,7 @@ from fediac.errors import (
 )
 from fediac.imports import import_named, say_fault
 from fediac.names import is_own
-from fediac.transports.asked import require_outcome
+from fediac.transports.exchange_checks import require_outcome
 
 # A run's folder is called like this, and Windows keeps some names for devices.
 _FOLDER = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)$)[a-z_][a-z0-9_]*", re.I)

@@ -14,7 +14,7 @@ import pytest
 
 from fediac.paper import running
 from fediac.paper.entrants import MAIN
-from fediac.paper.steps import Manner
+from fediac.paper.to_do import RunOptions
 from fediac.runs.progress import ProgressBars
 from tests.integration.command import Command, Result
 
@@ -325,8 +325,8 @@ def test_runs_go_on_with_other_kernels_only_if_told_to(
 ) -> None:
     told = []
 
-    def run_plan(_: object, manner: Manner, *__: object) -> list[str]:
-        told.append(manner.allows_other_kernels)
+    def run_plan(_: object, run_options: RunOptions, *__: object) -> list[str]:
+        told.append(run_options.allows_other_kernels)
         return ["nothing was run"]
 
     monkeypatch.setattr(running, "run_plan", run_plan)

@@ -15,11 +15,11 @@ from fediac.paper import sweeps, tables
 from fediac.paper.inventory import list_stored, render_inventory
 from fediac.paper.plan import Product, Scope
 from fediac.paper.products import make_product
-from fediac.paper.rows import Row, make_row
 from fediac.paper.scenarios import find_scenario
 from fediac.paper.stored import StoredRun, read_stored
+from fediac.paper.target_rows import Row, make_row
 from fediac.paper.targets import find_target
-from fediac.plan.expected import MEASURED, ExpectedRound, expected_ledger
+from fediac.plan.expected_traffic import MEASURED, ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
 
 ROOT = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ from fediac.sim import (
 )
 from fediac.sim.arrivals import Sender
 from fediac.sim.draws import Draws
-from fediac.sim.groups import list_steps
+from fediac.sim.packet_groups import list_steps
 from fediac.sim.queues import Queue
 from tests.planes import require_native
 from tests.reference.draws import PS

@@ -15,7 +15,7 @@ from fediac.core.rng import Stream
 from fediac.errors import AlgorithmError, ConfigError
 from fediac.plugins import list_named, make_own, require_algorithm
 from fediac.runs.build import Choices, make_chooser
-from fediac.runs.naming import named, setting_names
+from fediac.runs.error_names import named, setting_names
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses

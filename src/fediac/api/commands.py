@@ -19,7 +19,7 @@ from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
 from fediac.report.consensus import consensus_notes
 from fediac.report.reading import read_run
-from fediac.runs.naming import named, setting_names
+from fediac.runs.error_names import named, setting_names
 from fediac.runs.partitions import describe_partition
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import CONFIG, Record

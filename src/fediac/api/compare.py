@@ -16,10 +16,10 @@ from fediac.errors import (
 from fediac.names import by_short_name, short_name
 from fediac.plugins import require_algorithm
 from fediac.report.differences import EXPECTED
-from fediac.runs.build import Choices, build_experiment, make_chooser
+from fediac.runs.build import Choices, make_chooser, prepare_run
+from fediac.runs.error_names import named, setting_names
 from fediac.runs.folder import check_folder
 from fediac.runs.loop import Watcher, run_experiment
-from fediac.runs.naming import named, setting_names
 from fediac.runs.records import (
     CONFIG,
     ROUNDS,
@@ -173,9 +173,9 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
     """
     first = next(iter(runs.values()))
     with named(setting_names(first)):
-        experiment = build_experiment(first)
-    experiment.engine.close()
-    federation = experiment.federation
+        prepared = prepare_run(first)
+    prepared.engine.close()
+    federation = prepared.federation
     dim, n_clients = federation.model.dim, federation.n_participants
     for each in runs.values():
         with named(setting_names(each)):

@@ -133,7 +133,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
       fediac simulate --algorithm libra --rounds 10 --plot round.png
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.plan.expected import PAPER_BITS, ExpectedRound
+    from fediac.plan.expected_traffic import PAPER_BITS, ExpectedRound
     from fediac.plan.networks import NetworkSetting, parse_memory
     from fediac.plan.simulate import refuse_unused, run_simulate
     from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES

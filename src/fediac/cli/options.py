@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from fediac.errors import ConfigError
-from fediac.runs.naming import named
+from fediac.runs.error_names import named
 
 RESNET18 = "11173962"
 """Entries of the paper's model for CIFAR-10, as an option's default."""

@@ -131,7 +131,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
       fediac paper fig-noniid --only digits-noniid --until 8 --out runs/digits
       fediac paper table1 fig-accuracy --no-run --out results
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.paper.asking import make_request, parse_scope
+    from fediac.paper.arguments import make_request, parse_scope
     from fediac.paper.command import paper_command
 
     until_s = None if until is None else parse_number(until, name="--until")

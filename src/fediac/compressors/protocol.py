@@ -15,12 +15,12 @@ from array_api_compat import array_namespace
 
 from fediac.core.corrected import Corrected, correct, count_nonfinite
 from fediac.core.exchange import Answer, Exchange, Max, Peak
+from fediac.core.integers import as_whole
 from fediac.core.mean import Mean
 from fediac.core.quantize import MIN_PEAK, Grid, float32_above
 from fediac.core.residual import check_fade
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
-from fediac.core.whole import as_whole
 from fediac.core.widths import Lanes, make_grid
 from fediac.errors import NotFiniteError, say_count
 

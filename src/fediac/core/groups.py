@@ -13,10 +13,10 @@ from fediac import native
 from fediac.core.bitpack import n_packed_bytes, unpack_bits
 from fediac.core.chunks import chunks
 from fediac.core.corrected import Corrected, correct
+from fediac.core.integers import as_whole
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Packed, Update
 from fediac.core.voting import Law, draw_votes
-from fediac.core.whole import as_whole
 
 MAX_LENGTH = 4096
 """Entries of the largest group: any chunk holds whole ones."""

@@ -18,7 +18,7 @@ from fediac.core.bitpack import (
     pack_lanes,
 )
 from fediac.core.chunks import chunks
-from fediac.core.division import divide
+from fediac.core.exact_divide import divide
 from fediac.core.rng import Stream
 from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Indices, Levels, Packed, Update

@@ -10,7 +10,7 @@ from numbers import Real
 from array_api_compat import array_namespace, device
 
 from fediac.core.bitpack import indices_of, unpack_lanes
-from fediac.core.division import divide
+from fediac.core.exact_divide import divide
 from fediac.core.quantize import Grid, Sent, energy_of, subtract_sent
 from fediac.core.types import Indices, Packed, Update
 

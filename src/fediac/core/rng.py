@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from array_api_compat import array_namespace, device
 
+from fediac.core.integers import as_whole
 from fediac.core.types import Array, Indices
-from fediac.core.whole import as_whole
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

@@ -14,16 +14,16 @@ from fediac.paper.data import can_download, check_data, data_folder
 from fediac.paper.dry_run import list_steps, render_steps
 from fediac.paper.plan import PlannedRun, Product, Scope, make_plan
 from fediac.paper.products import (
-    Made,
+    Output,
     check_stored,
     make_product,
     write_inventory,
     write_pages,
 )
 from fediac.paper.scenarios import Scenario
-from fediac.paper.steps import Device, Manner, needs_running
 from fediac.paper.stored import StoredRun, read_stored
 from fediac.paper.theory_product import list_missing, make_theory
+from fediac.paper.to_do import Device, RunOptions, needs_running
 from fediac.plan.plots import require_matplotlib
 from fediac.runs.progress import ProgressBars
 from fediac.runs.requirements import require_torch
@@ -103,7 +103,7 @@ def paper_command(request: Request) -> None:
 
 def _make_all(
     request: Request, stored: Sequence[StoredRun], problems: Problems
-) -> dict[Product, Made]:
+) -> dict[Product, Output]:
     """Make what can be made; where that is not all, the rest has failed.
 
     Raises:
@@ -200,7 +200,7 @@ def _run_missing(request: Request) -> Problems:
 
     choose_device(request.device or "auto")
     request.out.mkdir(parents=True, exist_ok=True)  # nothing refuses any more
-    manner = Manner(
+    run_options = RunOptions(
         results=request.out,
         device=request.device,
         keeps_models=request.keeps_models,
@@ -209,9 +209,9 @@ def _run_missing(request: Request) -> Problems:
     )
     try:
         with ProgressBars(is_quiet=request.as_json) as bars:
-            problems.failed.extend(run_plan(plan, manner, bars))
+            problems.failed.extend(run_plan(plan, run_options, bars))
             rounds = request.scope.extent.theory_rounds
-            problems.failed.extend(measure_theory(theory, rounds, manner, bars))
+            problems.failed.extend(measure_theory(theory, rounds, run_options, bars))
     except KeyboardInterrupt:
         _say_how_to_go_on(request)
     return problems
@@ -234,7 +234,7 @@ def _say_how_to_go_on(request: Request) -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
-def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Made:
+def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Output:
     if product is Product.FIG_THEORY:
         return make_theory(request.scope, request.out)
     return make_product(product, request.scope, stored, request.out)
@@ -242,7 +242,7 @@ def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Ma
 
 def _show(
     request: Request,
-    made: Mapping[Product, Made],
+    made: Mapping[Product, Output],
     pages: Sequence[Path],
     problems: Problems,
 ) -> None:

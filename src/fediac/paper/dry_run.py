@@ -8,8 +8,8 @@ from typing import Any
 from fediac.console import FittedTable
 from fediac.core.shares import parse_share
 from fediac.paper.plan import PlannedRun, Until
-from fediac.paper.steps import Step, Task, find_task
-from fediac.plan.expected import ExpectedRound
+from fediac.paper.to_do import Step, Task, find_task
+from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
 from fediac.runs.settings import RunSettings

@@ -238,17 +238,17 @@ def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
     nobody should train it twice. Tables ask for every setting again and again, and to
     compare it with all others takes a while: the answer is remembered.
     """
-    own = essence(entrant.apply(settings))
+    own = decisive(entrant.apply(settings))
     for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):
         if known.algorithm != entrant.algorithm:
             continue
-        if essence(known.apply(settings)) == own:
+        if decisive(known.apply(settings)) == own:
             alias = "" if known.name == entrant.name else entrant.name
             return replace(known, setting=entrant.setting, alias=alias)
     return entrant
 
 
-def essence(settings: RunSettings) -> dict[str, Any]:
+def decisive(settings: RunSettings) -> dict[str, Any]:
     """Return what decides a run's numbers: not when it stops, nor where data lie.
 
     Shares of clients are resolved, and other algorithms' tables left out.

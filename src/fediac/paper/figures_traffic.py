@@ -12,8 +12,8 @@ from fediac.paper.figures_style import (
     open_figure,
     save_figure,
 )
-from fediac.paper.rows import describe_rounds
 from fediac.paper.tables import Block, Line
+from fediac.paper.target_rows import describe_rounds
 from fediac.plan.plots import GREY, LINES, check_plot
 
 _N_COLUMNS = 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from fediac.console import count
 from fediac.paper.stored import StoredRun
-from fediac.runs.writers import Writer
+from fediac.runs.provenance import Writer
 
 FILE = "runs.md"
 

@@ -12,7 +12,7 @@ from fediac.paper.entrants import (
     MAIN,
     Entrant,
     check_names,
-    essence,
+    decisive,
     find_known,
     vary_beta,
     vary_scale,
@@ -206,7 +206,7 @@ def _unlike(entrants: Sequence[Entrant], scenario: Scenario) -> list[Entrant]:
     kept: list[Entrant] = []
     seen: list[dict[str, Any]] = []
     for entrant in entrants:
-        own = essence(entrant.apply(scenario.settings))
+        own = decisive(entrant.apply(scenario.settings))
         if own not in seen:
             seen.append(own)
             kept.append(entrant)

@@ -16,11 +16,11 @@ from fediac.paper.entrants import FEDAVG
 from fediac.paper.inventory import FILE, list_stored, render_inventory
 from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
-from fediac.paper.rows import Row
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.steps import check_same, folder_of
 from fediac.paper.stored import StoredRun, run_folder
+from fediac.paper.target_rows import Row
 from fediac.paper.targets import find_target
+from fediac.paper.to_do import check_same, folder_of
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
 from fediac.report.target import choose_target
@@ -33,7 +33,7 @@ SWITCHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Output:
     """One table or figure.
 
     Attributes:
@@ -51,7 +51,7 @@ class Made:
 
 def make_product(
     product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
-) -> Made:
+) -> Output:
     """Write a table or figure of all stored runs; return what was asked for of it.
 
     Args:
@@ -95,7 +95,7 @@ def check_stored(
 
 def _make_table(
     product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
-) -> Made:
+) -> Output:
     switch = SWITCHES[product]
     rows, tried = tables.list_rows(runs, switch), tables.list_tried(runs, switch)
     blocks = tables.make_blocks(rows, tried)
@@ -117,7 +117,7 @@ def _make_table(
         tables.render_block(each) for each in blocks if each.scenario.name in names
     )
     notes += _say_lacking(product, scope, runs)
-    return Made(shown, tables.as_documents(asked), files, tuple(notes))
+    return Output(shown, tables.as_documents(asked), files, tuple(notes))
 
 
 def _say_untargeted(runs: Sequence[StoredRun], names: Collection[str]) -> list[str]:
@@ -142,7 +142,7 @@ def _draw_table(
     return picture, picture.with_suffix(".json")
 
 
-def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made:
+def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Output:
     found = sweeps.list_candidates(runs)
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
@@ -153,7 +153,7 @@ def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Made
         sweeps.as_documents(found),
     )
     shown = tuple(sweeps.render_tables(asked))
-    return Made(shown, sweeps.as_documents(asked), files)
+    return Output(shown, sweeps.as_documents(asked), files)
 
 
 def _write_both(
@@ -168,7 +168,7 @@ def _write_both(
 
 def _make_figure(
     product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
-) -> Made:
+) -> Output:
     from fediac.paper import figures, figures_panels, figures_tables
 
     ways: dict[Product, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -203,7 +203,7 @@ def _make_figure(
         f"{product} no longer shows {each}, which was not asked for" for each in lost
     ]
     notes += _say_lacking(product, scope, own)
-    return Made((tabulate(rows).as_fitted(), ""), rows, files, tuple(notes))
+    return Output((tabulate(rows).as_fitted(), ""), rows, files, tuple(notes))
 
 
 _MAX_NAMED = 4

@@ -9,14 +9,6 @@ from fediac.errors import FediacError, RunError, UpdateError, say_reason
 from fediac.files import lock_folder, write_whole
 from fediac.paper.plan import PlannedRun
 from fediac.paper.scenarios import Scenario
-from fediac.paper.steps import (
-    Manner,
-    Step,
-    Task,
-    check_same,
-    find_task,
-    folder_of,
-)
 from fediac.paper.stored import FAILED, read_one
 from fediac.paper.theory_check import measure
 from fediac.paper.theory_product import (
@@ -25,9 +17,17 @@ from fediac.paper.theory_product import (
     stored_rounds,
 )
 from fediac.paper.theory_stored import save_measurement
+from fediac.paper.to_do import (
+    RunOptions,
+    Step,
+    Task,
+    check_same,
+    find_task,
+    folder_of,
+)
+from fediac.runs.error_names import named, setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import Watcher, run_experiment
-from fediac.runs.naming import named, setting_names
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Record
 from fediac.runs.settings import RunSettings
 
@@ -36,7 +36,7 @@ _FAILURES = (FediacError, ValueError, OSError, MemoryError, RuntimeError)
 
 
 def run_plan(
-    plan: Sequence[PlannedRun], manner: Manner, watcher: Watcher | None = None
+    plan: Sequence[PlannedRun], run_options: RunOptions, watcher: Watcher | None = None
 ) -> list[str]:
     """Run what is missing of a plan; return a line on each run that failed.
 
@@ -49,17 +49,17 @@ def run_plan(
         KeyboardInterrupt: Stopped by the user; the same plan goes on from there.
     """
     for run in plan:
-        find_task(run, run.untils[0], manner.results)
+        find_task(run, run.untils[0], run_options.results)
     failures = []
     for number, run in enumerate(plan, start=1):
         place = f"[{number}/{len(plan)}] {run.label}"
         try:
-            _complete(run, place, manner, watcher)
+            _complete(run, place, run_options, watcher)
         except _FAILURES as error:
             if isinstance(error, UpdateError):
-                _give_up(folder_of(run, manner.results), _reason(error))
+                _give_up(folder_of(run, run_options.results), _reason(error))
             failures.append(f"{run.label}: {_reason(error)}")
-            manner.say(f"{place} failed: {_reason(error)}")
+            run_options.say(f"{place} failed: {_reason(error)}")
     return failures
 
 
@@ -80,41 +80,41 @@ def _reason(error: Exception) -> str:
 
 
 def _complete(
-    run: PlannedRun, place: str, manner: Manner, watcher: Watcher | None
+    run: PlannedRun, place: str, run_options: RunOptions, watcher: Watcher | None
 ) -> None:
     """Get one run to all of its ends; keep its checkpoint only in between."""
-    folder = folder_of(run, manner.results)
+    folder = folder_of(run, run_options.results)
     _finish_replacing(run, folder)
     has_run = False
     for until in run.untils:
-        task = find_task(run, until, manner.results)
+        task = find_task(run, until, run_options.results)
         task.check_target()
         if task.stored is not None and task.step is Step.FAILED:
             raise RunError(
                 f"{task.stored.failed} (as before; delete {folder} to try again)"
             )
-        manner.say(f"{place} {task.step} to {until.describe(task.target)}")
+        run_options.say(f"{place} {task.step} to {until.describe(task.target)}")
         if task.step is Step.REUSE:
             continue
         has_run = True
-        keeps = manner.keeps_models or until is not run.untils[-1]
-        summary = _execute(task, manner, watcher, keeps=keeps)
-        manner.say(f"{place} {_describe(summary)}")
-    if has_run and not manner.keeps_models:
+        keeps = run_options.keeps_models or until is not run.untils[-1]
+        summary = _execute(task, run_options, watcher, keeps=keeps)
+        run_options.say(f"{place} {_describe(summary)}")
+    if has_run and not run_options.keeps_models:
         drop_model(folder)
 
 
 def _execute(
-    task: Task, manner: Manner, watcher: Watcher | None, *, keeps: bool
+    task: Task, run_options: RunOptions, watcher: Watcher | None, *, keeps: bool
 ) -> Record:
     """Run a task where nothing is lost if it does not get to its end."""
-    folder = folder_of(task.run, manner.results)
-    settings = manner.on_device(task.settings)
+    folder = folder_of(task.run, run_options.results)
+    settings = run_options.on_device(task.settings)
     if task.step is not Step.AGAIN:
-        return _run_in(folder, settings, manner, watcher, keeps=keeps)
+        return _run_in(folder, settings, run_options, watcher, keeps=keeps)
     with lock_folder(folder):
         beside = _beside(folder, "again")
-        summary = _run_in(beside, settings, manner, watcher, keeps=keeps)
+        summary = _run_in(beside, settings, run_options, watcher, keeps=keeps)
         _replace(folder, beside)
     return summary
 
@@ -122,7 +122,7 @@ def _execute(
 def _run_in(
     place: Path,
     settings: RunSettings,
-    manner: Manner,
+    run_options: RunOptions,
     watcher: Watcher | None,
     *,
     keeps: bool,
@@ -138,7 +138,7 @@ def _run_in(
             resumes=resumes,
             watcher=watcher,
             keeps_model=keeps,
-            allows_other_kernels=manner.allows_other_kernels,
+            allows_other_kernels=run_options.allows_other_kernels,
         )
 
 
@@ -206,7 +206,7 @@ def _describe(summary: Record) -> str:
 def measure_theory(
     wanted: Sequence[tuple[Scenario, int]],
     rounds: Sequence[int],
-    manner: Manner,
+    run_options: RunOptions,
     watcher: Watcher | None = None,
 ) -> list[str]:
     """Measure some rounds of scenarios and seeds; return a line on each that failed.
@@ -219,14 +219,14 @@ def measure_theory(
         label = f"{scenario.name} theory seed {seed}"
         try:
             # What was measured before is looked at again, so that none of it is lost.
-            own = sorted({*rounds, *stored_rounds(scenario, seed, manner.results)})
-            manner.say(f"{label} runs to round {own[-1]}")
-            _measure(scenario, seed, own, manner, watcher)
+            own = sorted({*rounds, *stored_rounds(scenario, seed, run_options.results)})
+            run_options.say(f"{label} runs to round {own[-1]}")
+            _measure(scenario, seed, own, run_options, watcher)
         except _FAILURES as error:
             failures.append(f"{label}: {_reason(error)}")
-            manner.say(f"{label} failed: {_reason(error)}")
+            run_options.say(f"{label} failed: {_reason(error)}")
         else:
-            manner.say(f"{label} is done")
+            run_options.say(f"{label} is done")
     return failures
 
 
@@ -234,12 +234,12 @@ def _measure(
     scenario: Scenario,
     seed: int,
     rounds: Sequence[int],
-    manner: Manner,
+    run_options: RunOptions,
     watcher: Watcher | None,
 ) -> None:
     """Train FediAC, looking at some of its rounds, and store what they were like."""
     settings = plan_measurement(scenario, seed).settings
-    measurement = measure(manner.on_device(settings), rounds, watcher)
-    path = measurement_file(manner.results, scenario.name, seed)
+    measurement = measure(run_options.on_device(settings), rounds, watcher)
+    path = measurement_file(run_options.results, scenario.name, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_measurement(measurement, path)

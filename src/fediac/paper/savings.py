@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fediac.paper.rows import Row
+from fediac.paper.target_rows import Row
 
 
 @dataclass(frozen=True, slots=True)

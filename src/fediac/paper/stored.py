@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fediac.errors import RunError
+from fediac.runs.provenance import Writer, read_writers
 from fediac.runs.records import (
     CONFIG,
     ROUNDS,
@@ -19,7 +20,6 @@ from fediac.runs.records import (
 )
 from fediac.runs.rounds import Fields, parse_object
 from fediac.runs.settings import RunSettings, read_settings
-from fediac.runs.writers import Writer, read_writers
 
 RUNS = "runs"
 

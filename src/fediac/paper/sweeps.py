@@ -10,7 +10,9 @@ from rich.console import Group
 
 from fediac.console import FittedTable
 from fediac.paper.entrants import CANDIDATES, Entrant, find_known
-from fediac.paper.rows import (
+from fediac.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.paper.stored import StoredRun
+from fediac.paper.target_rows import (
     MIB,
     NOT_YET,
     NOTHING,
@@ -20,8 +22,6 @@ from fediac.paper.rows import (
     make_row,
     spread,
 )
-from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.stored import StoredRun
 from fediac.paper.targets import find_target
 
 _Cost: TypeAlias = Callable[[Row], float]

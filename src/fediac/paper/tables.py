@@ -20,7 +20,11 @@ from fediac.paper.published import (
     TABLES,
     find_row,
 )
-from fediac.paper.rows import (
+from fediac.paper.savings import Saving, find_saving
+from fediac.paper.scenarios import NAMES, Scenario, find_scenario
+from fediac.paper.stored import StoredRun
+from fediac.paper.sweeps import find_leaders
+from fediac.paper.target_rows import (
     MIB,
     NOT_YET,
     NOTHING,
@@ -30,10 +34,6 @@ from fediac.paper.rows import (
     make_row,
     spread,
 )
-from fediac.paper.savings import Saving, find_saving
-from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.stored import StoredRun
-from fediac.paper.sweeps import find_leaders
 from fediac.paper.targets import find_target
 
 _GIVEN = tuple(entrant.name for entrant in MAIN)

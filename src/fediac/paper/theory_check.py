@@ -13,7 +13,7 @@ from fediac.errors import ConfigError
 from fediac.paper.theory_rounds import check_round
 from fediac.paper.theory_stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
-from fediac.runs.build import Experiment, build_experiment, choose_device
+from fediac.runs.build import PreparedRun, choose_device, prepare_run
 from fediac.runs.loop import Unwatched, Watcher
 from fediac.runs.records import Record, make_record
 from fediac.runs.settings import RunSettings, StopSettings
@@ -40,15 +40,15 @@ def measure(
     wanted = _check(settings, rounds)
     settings = replace(settings, stop=StopSettings(rounds=wanted[-1]))
     watcher = Unwatched() if watcher is None else watcher
-    experiment = build_experiment(settings)
+    prepared = prepare_run(settings)
     try:
-        checks = _run(experiment, wanted, watcher)
+        checks = _run(prepared, wanted, watcher)
     finally:
-        experiment.engine.close()
-    compressor = _fediac(experiment.federation.compressor(1))
+        prepared.engine.close()
+    compressor = _fediac(prepared.federation.compressor(1))
     return Measurement(
         settings=settings,
-        dim=experiment.federation.model.dim,
+        dim=prepared.federation.model.dim,
         n_votes=compressor.n_votes,
         threshold=compressor.threshold,
         rounds=tuple(checks),
@@ -91,18 +91,18 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
 
 
 def _run(
-    experiment: Experiment, wanted: Sequence[int], watcher: Watcher
+    prepared: PreparedRun, wanted: Sequence[int], watcher: Watcher
 ) -> list[RoundCheck]:
-    federation = experiment.federation
-    clock = _Clock(experiment)
-    watcher.start(experiment.settings, federation.n_participants, None)
+    federation = prepared.federation
+    clock = _Clock(prepared)
+    watcher.start(prepared.settings, federation.n_participants, None)
     progress = federation.start()
     checks: list[RoundCheck] = []
     while progress.round_number < wanted[-1]:
         done = federation.run_round(progress, client_done=watcher.client_done)
         if done.progress.round_number in wanted:
             compressor = _fediac(federation.compressor(done.progress.round_number))
-            seed = experiment.settings.seed
+            seed = prepared.settings.seed
             checks.append(check_round(progress, done, compressor, seed=seed))
         progress = done.progress
         watcher.round_done(clock.record(done))
@@ -118,8 +118,8 @@ def _fediac(compressor: Compressor) -> FediAC:
 class _Clock:
     """Keeps the lines that a watcher is told: simulated time on the first switch."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        settings = experiment.settings
+    def __init__(self, prepared: PreparedRun) -> None:
+        settings = prepared.settings
         self._seed = settings.seed
         self._switch = settings.network.switches[0]
         setting = NetworkSetting(

@@ -11,11 +11,11 @@ from fediac.files import write_whole
 from fediac.paper.entrants import MAIN
 from fediac.paper.figures_tables import tabulate_theory
 from fediac.paper.plan import PlannedRun, Product, Scope
-from fediac.paper.products import Made
+from fediac.paper.products import Output
 from fediac.paper.scenarios import Scenario
-from fediac.paper.steps import check_same
 from fediac.paper.theory_figure import draw_theory
 from fediac.paper.theory_stored import Measurement, load_measurement
+from fediac.paper.to_do import check_same
 
 FOLDER = "theory"
 
@@ -55,7 +55,7 @@ def plan_measurement(scenario: Scenario, seed: int) -> PlannedRun:
     return PlannedRun(scenario, MAIN[0], seed, ())
 
 
-def make_theory(scope: Scope, results: Path) -> Made:
+def make_theory(scope: Scope, results: Path) -> Output:
     """Draw what is measured, a picture for each scenario and seed.
 
     Raises:
@@ -85,7 +85,7 @@ def make_theory(scope: Scope, results: Path) -> Made:
             )
     if not files:
         raise RunError(f"{results}: holds no measurement for {Product.FIG_THEORY}")
-    return Made(tuple(shown), numbers, tuple(files))
+    return Output(tuple(shown), numbers, tuple(files))
 
 
 def _load(scenario: Scenario, seed: int, results: Path) -> Measurement | None:

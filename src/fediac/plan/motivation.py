@@ -20,7 +20,7 @@ from fediac.console import (
     write_json,
 )
 from fediac.core.bounds import register_fills
-from fediac.plan.expected import (
+from fediac.plan.expected_traffic import (
     MEASURED,
     ExpectedRound,
     check_clients,

@@ -28,7 +28,7 @@ from fediac.core.shares import parse_share
 from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.names import by_short_name, is_own, short_name
 from fediac.plan.algorithms import make_compressor
-from fediac.plan.expected import check_clients
+from fediac.plan.expected_traffic import check_clients
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plan.synthetic import synthetic_updates
 from fediac.plugins import make_own, require_finite

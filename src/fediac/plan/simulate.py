@@ -14,7 +14,7 @@ from fediac.compressors import CATALOG
 from fediac.console import count, open_console, say_written, write_json
 from fediac.core.ledger import Ledger
 from fediac.errors import ConfigError
-from fediac.plan.expected import ExpectedRound, expected_ledger
+from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.plan.networks import (
     NetworkSetting,
     describe_network,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.report.markup import share, tag, text
+from fediac.report.number_words import brief
 from fediac.report.svg import Axis, look_class, marker, x_ticks
-from fediac.report.wording import brief
 
 HEAD = 36
 ROW = 20

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from fediac.names import is_own
+from fediac.report.number_words import percent, whole
 from fediac.report.reading import Run
-from fediac.report.wording import percent, whole
 from fediac.runs.rounds import Round
 
 N_EMPTY = 3

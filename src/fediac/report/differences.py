@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fediac.report.number_words import NOTHING
 from fediac.report.reading import Run
-from fediac.report.wording import NOTHING
 from fediac.runs.settings import RunSettings
 
 EXPECTED = (

@@ -11,6 +11,17 @@ from fediac.report.figures import (
     line_variant,
     shown_rounds,
 )
+from fediac.report.number_words import (
+    GAMMA,
+    NOTHING,
+    digits,
+    exact_percent,
+    mib,
+    percent,
+    seconds,
+    tick,
+    whole,
+)
 from fediac.report.reading import Run
 from fediac.report.scales import (
     Scale,
@@ -22,17 +33,6 @@ from fediac.report.scales import (
 from fediac.report.svg import Axis, Level, Series
 from fediac.report.tables import Row, Table, all_switches
 from fediac.report.target import Target, reach
-from fediac.report.wording import (
-    GAMMA,
-    NOTHING,
-    digits,
-    exact_percent,
-    mib,
-    percent,
-    seconds,
-    tick,
-    whole,
-)
 from fediac.runs.rounds import VIEWS, Round
 
 Place = Callable[[Round], float | None]

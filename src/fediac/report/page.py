@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from fediac.report.figures import Figure, Variant
-from fediac.report.finish import finish_by_client
+from fediac.report.finish_times import finish_by_client
+from fediac.report.glossary import WORDS
 from fediac.report.lines import (
     accuracy_against_mib,
     accuracy_against_time,
@@ -33,7 +34,6 @@ from fediac.report.tables import (
     target_table,
 )
 from fediac.report.target import Target
-from fediac.report.words import WORDS
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "

@@ -13,11 +13,11 @@ from fediac.report.bars import (
 )
 from fediac.report.figures import Choice, Figure, Variant
 from fediac.report.markup import tag
+from fediac.report.number_words import NOTHING, digits, mib, seconds
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
 from fediac.report.svg import Axis
 from fediac.report.tables import Row, Table, all_switches
-from fediac.report.wording import NOTHING, digits, mib, seconds
 from fediac.runs.rounds import VIEWS, Timing
 
 

@@ -15,13 +15,13 @@ from fediac.compressors import CATALOG
 from fediac.console import count
 from fediac.errors import RunError
 from fediac.names import short_name
+from fediac.runs.provenance import WENT_ON, read_writers
 from fediac.runs.rounds import (
     Round,
     check_next,
     parse_object,
     parse_round,
 )
-from fediac.runs.writers import WENT_ON, read_writers
 
 MAX_LEVEL = 2
 """Folders down to a run: ``fediac paper`` writes SCENARIO/ENTRANT/seedN."""

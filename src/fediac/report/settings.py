@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from fediac.report.differences import flat_settings, is_shared
+from fediac.report.number_words import NOTHING
 from fediac.report.reading import Run
 from fediac.report.tables import Row, Table
-from fediac.report.wording import NOTHING
 
 
 def settings_tables(runs: Sequence[Run]) -> list[Table]:

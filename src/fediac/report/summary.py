@@ -7,6 +7,14 @@ from fediac.console import count
 from fediac.names import short_name
 from fediac.report.consensus import consensus_notes
 from fediac.report.differences import are_repeats, differing
+from fediac.report.number_words import (
+    join,
+    mib,
+    percent,
+    seconds,
+    span,
+    whole,
+)
 from fediac.report.reading import Run
 from fediac.report.target import (
     Standing,
@@ -15,14 +23,6 @@ from fediac.report.target import (
     repeats,
     saving,
     second_best,
-)
-from fediac.report.wording import (
-    join,
-    mib,
-    percent,
-    seconds,
-    span,
-    whole,
 )
 from fediac.runs.rounds import Round
 

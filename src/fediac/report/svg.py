@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fediac.report.markup import share, tag, text
+from fediac.report.number_words import tick
 from fediac.report.reading import N_LOOKS
 from fediac.report.scales import Scale
-from fediac.report.wording import tick
 
 N_MARKERS = 8
 """Markers along a line, so that it is known without its colour."""

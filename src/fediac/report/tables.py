@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.report.differences import are_repeats
-from fediac.report.reading import Run
-from fediac.report.target import (
-    Standing,
-    Target,
-    rank,
-    saving,
-    second_best,
-)
-from fediac.report.wording import (
+from fediac.report.number_words import (
     NOTHING,
     TIMES,
     brief,
@@ -20,6 +12,14 @@ from fediac.report.wording import (
     exact_percent,
     percent,
     whole,
+)
+from fediac.report.reading import Run
+from fediac.report.target import (
+    Standing,
+    Target,
+    rank,
+    saving,
+    second_best,
 )
 from fediac.runs.rounds import VIEWS
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fediac.report.differences import are_repeats
+from fediac.report.number_words import join, percent
 from fediac.report.reading import Run
-from fediac.report.wording import join, percent
 from fediac.runs.rounds import Round
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")

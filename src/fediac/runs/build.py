@@ -67,7 +67,7 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class PreparedRun:
     """A run, ready to start."""
 
     settings: RunSettings
@@ -78,7 +78,7 @@ class Experiment:
     choices: Choices
 
 
-def build_experiment(settings: RunSettings) -> Experiment:
+def prepare_run(settings: RunSettings) -> PreparedRun:
     """Return the run that ``settings`` describe.
 
     Raises:
@@ -109,7 +109,7 @@ def build_experiment(settings: RunSettings) -> Experiment:
         switch=switch,
         statistics=settings.train.statistics,
     )
-    return Experiment(settings, dataset, partition, engine, federation, choices)
+    return PreparedRun(settings, dataset, partition, engine, federation, choices)
 
 
 def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
@@ -326,13 +326,13 @@ def _make_fediac(
     )
 
 
-def find_hot(experiment: Experiment, progress: Progress) -> Tensor:
+def find_hot(prepared: PreparedRun, progress: Progress) -> Tensor:
     """Return libra's hot entries: those most often among clients' k largest.
 
     Counted over a few rounds of plain averaging on a copy of the model that is thrown
     away. Like in the paper, nobody is billed for them.
     """
-    settings, federation = experiment.settings, experiment.federation
+    settings, federation = prepared.settings, prepared.federation
     dim = federation.model.dim
     n_sent = _count(settings.libra.sent, "entries", of=dim, name="libra.sent")
     parameters, statistics = progress.parameters, progress.statistics

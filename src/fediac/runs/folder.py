@@ -9,6 +9,7 @@ from fediac.files import write_whole
 from fediac.imports import hash_source
 from fediac.names import is_own
 from fediac.runs.build import choose_device
+from fediac.runs.provenance import WENT_ON, as_versions, read_writers
 from fediac.runs.records import (
     CHECKPOINT,
     CONFIG,
@@ -19,7 +20,6 @@ from fediac.runs.records import (
 )
 from fediac.runs.settings import RunSettings, by_key, read_settings
 from fediac.runs.versions import describe_training, describe_versions
-from fediac.runs.writers import WENT_ON, as_versions, read_writers
 
 MODEL = "model.safetensors"
 

@@ -14,9 +14,9 @@ from fediac.names import is_own
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plugins import require_finite
 from fediac.runs.build import (
-    Experiment,
-    build_experiment,
+    PreparedRun,
     find_hot,
+    prepare_run,
 )
 from fediac.runs.checkpoint import (
     Checkpoint,
@@ -93,7 +93,7 @@ class _Run:
         keeps_model: Leave the model and the last checkpoint behind.
     """
 
-    experiment: Experiment
+    prepared: PreparedRun
     networks: dict[str, Network]
     folder: Path
     watcher: Watcher
@@ -137,15 +137,15 @@ def run_experiment(
         allows_other_kernels=allows_other_kernels,
     )
     check()
-    experiment = build_experiment(settings)
+    prepared = prepare_run(settings)
     try:
-        networks = _networks(experiment)
-        run = _Run(experiment, networks, folder, watcher, began, keeps_model)
+        networks = _networks(prepared)
+        run = _Run(prepared, networks, folder, watcher, began, keeps_model)
         with lock_folder(folder):
             check()  # nobody was faster
             return _complete(run)
     finally:
-        experiment.engine.close()
+        prepared.engine.close()
 
 
 def _complete(run: _Run) -> Record:
@@ -159,7 +159,7 @@ def _complete(run: _Run) -> Record:
 
 def _go_on(run: _Run) -> Record:
     """Run from the last checkpoint to a stop, save the model, return the summary."""
-    settings, federation = run.experiment.settings, run.experiment.federation
+    settings, federation = run.prepared.settings, run.prepared.federation
     progress, records = _load(run)
     write_config(
         settings, run.folder, len(records)
@@ -172,14 +172,14 @@ def _go_on(run: _Run) -> Record:
     if run.keeps_model:
         federation.load(progress)
         save_model(run.folder / MODEL, federation.model.module)
-    return _summarize(run.experiment, records, reason)
+    return _summarize(run.prepared, records, reason)
 
 
 def _train(
     run: _Run, progress: Progress, records: list[Record]
 ) -> tuple[Progress, str]:
     """Run rounds until a stop; return the progress there and why it is the end."""
-    settings = run.experiment.settings
+    settings = run.prepared.settings
     reason = stop_reason(settings.stop, records[-1]) if records else ""
     if not reason:  # an earlier stop's; from here on it is not where the run ends
         (run.folder / SUMMARY).unlink(missing_ok=True)
@@ -203,13 +203,13 @@ def _train(
     return progress, reason
 
 
-def _networks(experiment: Experiment) -> dict[str, Network]:
+def _networks(prepared: PreparedRun) -> dict[str, Network]:
     """Return the network of every switch that the settings list."""
-    settings, network = experiment.settings, experiment.settings.network
-    n = experiment.federation.n_participants
-    given = experiment.choices.numbers.get("threshold", settings.fediac.threshold)
+    settings, network = prepared.settings, prepared.settings.network
+    n = prepared.federation.n_participants
+    given = prepared.choices.numbers.get("threshold", settings.fediac.threshold)
     if is_own(settings.algorithm):
-        given = getattr(experiment.federation.compressor(1), "threshold", 1)
+        given = getattr(prepared.federation.compressor(1), "threshold", 1)
     threshold = parse_share(given, of=n, name="fediac.threshold")
     is_bounded = network.memory == "bounded"
     return {
@@ -230,8 +230,8 @@ def _networks(experiment: Experiment) -> dict[str, Network]:
 
 def _load(run: _Run) -> tuple[Progress, list[Record]]:
     """Return where the run is: at its last checkpoint, or at the start."""
-    experiment = run.experiment
-    federation = experiment.federation
+    prepared = run.prepared
+    federation = prepared.federation
     device = federation.model.parameters.device
     checkpoint = load_checkpoint(run.folder, device=device)
     log = RoundLog(run.folder)
@@ -241,12 +241,12 @@ def _load(run: _Run) -> tuple[Progress, list[Record]]:
     if checkpoint is None:
         log.keep_until(0)
         progress = federation.start()
-        if experiment.settings.algorithm == "libra":
-            experiment.choices.hot = find_hot(experiment, progress)
+        if prepared.settings.algorithm == "libra":
+            prepared.choices.hot = find_hot(prepared, progress)
         return progress, []
-    experiment.choices.numbers = checkpoint.choices
-    experiment.choices.hot = checkpoint.hot
-    run.networks.update(_networks(experiment))
+    prepared.choices.numbers = checkpoint.choices
+    prepared.choices.hot = checkpoint.hot
+    run.networks.update(_networks(prepared))
     if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
         raise RunError(f"{run.folder}: the checkpoint is of another model")
     progress = checkpoint.progress
@@ -271,7 +271,7 @@ def _say_dropped(folder: Path, saved: int) -> None:
 
 def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:
     """Run and log one more round; return the progress after it."""
-    settings, federation = run.experiment.settings, run.experiment.federation
+    settings, federation = run.prepared.settings, run.prepared.federation
     done = federation.run_round(progress, client_done=run.watcher.client_done)
     if is_own(settings.algorithm):
         require_finite(settings.algorithm, done.result.mean)
@@ -291,9 +291,9 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
     now = time.perf_counter()
     record = make_record(done, timings, before, simulate_s=now - start)
     if settings.algorithm == "fediac" and settings.tuning == "server" and not before:
-        _tune(run.experiment, done)
-        run.networks.update(_networks(run.experiment))
-        record["tuned"] = run.experiment.choices.numbers
+        _tune(run.prepared, done)
+        run.networks.update(_networks(run.prepared))
+        record["tuned"] = run.prepared.choices.numbers
     record["real_s"] = time.perf_counter() - run.began
     records.append(record)
     RoundLog(run.folder).append(record)
@@ -301,10 +301,10 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
     return done.progress
 
 
-def _tune(experiment: Experiment, done: FederatedRound) -> None:
+def _tune(prepared: PreparedRun, done: FederatedRound) -> None:
     """Let the server set threshold and bits by the updates of the first round."""
-    settings = experiment.settings
-    dim = experiment.federation.model.dim
+    settings = prepared.settings
+    dim = prepared.federation.model.dim
     candidates = tune_on_server(
         [each.update for each in done.trained],
         n_votes=parse_share(settings.fediac.votes, of=dim, name="votes"),
@@ -315,21 +315,21 @@ def _tune(experiment: Experiment, done: FederatedRound) -> None:
     if not candidates:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")
     best = candidates[0]
-    experiment.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
+    prepared.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
 
 
 def _save(run: _Run, progress: Progress) -> None:
-    choices = run.experiment.choices
+    choices = run.prepared.choices
     save_checkpoint(run.folder, Checkpoint(progress, choices.numbers, choices.hot))
 
 
-def _summarize(experiment: Experiment, records: list[Record], reason: str) -> Record:
-    settings, partition = experiment.settings, experiment.partition
+def _summarize(prepared: PreparedRun, records: list[Record], reason: str) -> Record:
+    settings, partition = prepared.settings, prepared.partition
     return {
         "algorithm": settings.algorithm,
-        "dataset": experiment.dataset.name,
+        "dataset": prepared.dataset.name,
         "model": settings.model.name,
-        "dim": experiment.federation.model.dim,
+        "dim": prepared.federation.model.dim,
         "n_clients": settings.clients.number,
         "seed": settings.seed,
         **summarize(records, settings.stop.target),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fediac.sim.draws import Draws, Ints
-from fediac.sim.groups import Step
+from fediac.sim.packet_groups import Step
 from fediac.sim.queues import Queue, start_times
 from fediac.sim.steps import Uploads
 

@@ -16,8 +16,8 @@ from fediac.sim.arrivals import Sender
 from fediac.sim.bounded import BoundedUploads, stop_error
 from fediac.sim.clock import NEVER_PS
 from fediac.sim.draws import Ints
-from fediac.sim.groups import Exchange, Step
 from fediac.sim.monitor import N_BINS, Monitor
+from fediac.sim.packet_groups import Exchange, Step
 from fediac.sim.queues import Queue
 from fediac.sim.steps import LOG_COLUMNS, Switch, Uploads
 

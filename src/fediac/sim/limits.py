@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from fediac.errors import say_count
 from fediac.sim.clock import MAX_PS, PS_PER_S
 from fediac.sim.draws import UNIT
-from fediac.sim.groups import Exchange, Step
 from fediac.sim.network import Network
+from fediac.sim.packet_groups import Exchange, Step
 from fediac.sim.service import Service
 
 LIMIT_PS = MAX_PS // 4

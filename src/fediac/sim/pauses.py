@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fediac.sim.clock import MAX_PS, PS_PER_S, to_s
-from fediac.sim.groups import Step
 from fediac.sim.network import Network
+from fediac.sim.packet_groups import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from fediac.sim.answers import Receiver, order_answers
 from fediac.sim.arrivals import Sender
 from fediac.sim.clock import PS_PER_S, to_ps, to_s, whole_ps
 from fediac.sim.draws import UNIT, Draws, Ints
-from fediac.sim.groups import Step, list_steps
 from fediac.sim.limits import check_duration
 from fediac.sim.network import Network
+from fediac.sim.packet_groups import Step, list_steps
 from fediac.sim.pauses import Pause, check_pauses, first_steps
 from fediac.sim.queues import Queue
 from fediac.sim.service import Service

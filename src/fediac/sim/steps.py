@@ -12,8 +12,8 @@ import numpy as np
 
 from fediac.sim.arrivals import Sender
 from fediac.sim.draws import Ints
-from fediac.sim.groups import Exchange, Left, Rule, Step
 from fediac.sim.monitor import Monitor
+from fediac.sim.packet_groups import Exchange, Left, Rule, Step
 from fediac.sim.queues import Queue
 
 CHUNK = 1 << 16

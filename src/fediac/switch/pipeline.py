@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fediac import native
-from fediac.core.whole import as_whole
+from fediac.core.integers import as_whole
 from fediac.errors import LocalProtocolError, RemoteProtocolError, say_count
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block

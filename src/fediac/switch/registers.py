@@ -21,7 +21,7 @@ one slot a half works where nothing is lost. Block sums need more, see `blocks`.
 import struct
 from dataclasses import dataclass
 
-from fediac.core.whole import as_whole
+from fediac.core.integers import as_whole
 from fediac.errors import say_count
 from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 

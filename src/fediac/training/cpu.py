@@ -28,8 +28,8 @@ from fediac.training.local import (
     draw_batches,
     normalize,
 )
+from fediac.training.model_checks import try_model
 from fediac.training.recalibration import draw_examples, measure
-from fediac.training.trial import try_model
 
 EVALUATION_BATCH = 250
 

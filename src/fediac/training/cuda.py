@@ -25,6 +25,7 @@ from fediac.training.local import (
     draw_batches,
     normalize,
 )
+from fediac.training.model_checks import check_for_cuda
 from fediac.training.recalibration import draw_examples, measure
 from fediac.training.replica import (
     Batch,
@@ -36,7 +37,6 @@ from fediac.training.replica import (
     repeating,
 )
 from fediac.training.tracing import can_trace
-from fediac.training.trial import check_for_cuda
 
 EVALUATION_BATCH = 1000
 

@@ -14,15 +14,15 @@ from fediac.core.types import Update
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
-from fediac.transports.arrays import ArrayTransport
-from fediac.transports.capacity import require_capacity
-from fediac.transports.checks import (
+from fediac.transports.argument_checks import (
     check_arguments,
     check_finite,
     check_kept,
     check_round,
     check_states,
 )
+from fediac.transports.arrays import ArrayTransport
+from fediac.transports.capacity import require_capacity
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
 

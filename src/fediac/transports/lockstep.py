@@ -10,8 +10,12 @@ from fediac.compressors.protocol import Outcome, Round
 from fediac.core.exchange import Answer, Exchange
 from fediac.core.ledger import Ledger, Row
 from fediac.errors import LocalProtocolError
-from fediac.transports.asked import check_same, require_exchanges, require_outcome
 from fediac.transports.billing import bill_exchange
+from fediac.transports.exchange_checks import (
+    check_same,
+    require_exchanges,
+    require_outcome,
+)
 
 
 class Transport(Protocol):

@@ -207,7 +207,7 @@ def test_ctrl_c_before_a_run_has_begun_leaves_nothing_to_resume(
         raise KeyboardInterrupt
 
     home = {"run": "runs.loop", "compare": "api.compare"}[command]
-    monkeypatch.setattr(f"fediac.{home}.build_experiment", interrupt)
+    monkeypatch.setattr(f"fediac.{home}.prepare_run", interrupt)
     out = tmp_path / "out"
     if has_folder:
         out.mkdir()

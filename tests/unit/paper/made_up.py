@@ -1,4 +1,4 @@
-"""Made-up runs for tests of the paper's figures. Nothing here was measured."""
+"""Output-up runs for tests of the paper's figures. Nothing here was measured."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,9 +5,9 @@ from typing import Any
 
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
-from fediac.paper.steps import Step, folder_of
+from fediac.paper.to_do import Step, folder_of
 from fediac.runs.loop import Unwatched
-from tests.unit.paper.tiny_scenario import make_manner
+from tests.unit.paper.tiny_scenario import make_run_options
 
 TWO, FOUR = Until(rounds=2), Until(rounds=4)
 
@@ -18,8 +18,8 @@ def files(run: PlannedRun, results: Path) -> set[str]:
 
 def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> list[str]:
     """Run, and return the steps that were said to be taken."""
-    manner, lines = make_manner(results, keeps_models=keeps_models)
-    assert run_plan([run], manner) == []
+    run_options, lines = make_run_options(results, keeps_models=keeps_models)
+    assert run_plan([run], run_options) == []
     taken = [step.value for line in lines for step in Step if f"1 {step} to" in line]
     assert len(taken) == len(run.untils)
     return taken

@@ -1,4 +1,4 @@
-"""Made-up runs on cifar10-iid, and the tables of them."""
+"""Output-up runs on cifar10-iid, and the tables of them."""
 
 from collections.abc import Sequence
 

@@ -10,7 +10,7 @@ import pytest
 
 from fediac.errors import ConfigError, DatasetError, RunError
 from fediac.paper import running
-from fediac.paper.asking import make_request, parse_scope
+from fediac.paper.arguments import make_request, parse_scope
 from fediac.paper.command import Request, paper_command
 from fediac.paper.plan import PlannedRun, Product, Scope, Until, make_plan
 from tests.support import refuses

@@ -9,7 +9,7 @@ from fediac.paper.entrants import (
     MAIN,
     Entrant,
     check_names,
-    essence,
+    decisive,
     find_known,
     vary_beta,
     vary_scale,
@@ -140,12 +140,12 @@ def test_what_runs_already_is_not_run_under_another_name(
     assert known.is_called([entrant.name])
     assert known.is_called([name])
     assert not known.is_called(["", "other"])
-    assert essence(known.apply(settings)) == essence(entrant.apply(settings))
+    assert decisive(known.apply(settings)) == decisive(entrant.apply(settings))
 
 
 def test_shares_of_clients_round_up() -> None:
     thresholds = [
-        essence(each.apply(IID))["fediac"]["threshold"] for each in vary_scale([30])
+        decisive(each.apply(IID))["fediac"]["threshold"] for each in vary_scale([30])
     ]
     assert thresholds == [2, 3, 5, 6]
 
@@ -159,7 +159,7 @@ def test_where_data_lie_and_when_a_run_stops_is_not_its_essence() -> None:
         save=replace(IID.save, checkpoint_every=3),
         libra=replace(IID.libra, sent="7%"),
     )
-    assert essence(other) == essence(IID)
+    assert decisive(other) == decisive(IID)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_what_decides_numbers_is_a_runs_essence(
     table: str, change: dict[str, object]
 ) -> None:
     changed = replace(getattr(IID, table), **change)
-    assert essence(replace(IID, **{table: changed})) != essence(IID)
+    assert decisive(replace(IID, **{table: changed})) != decisive(IID)
 
 
 def test_an_unknown_entrant_is_named_with_the_nearest() -> None:

@@ -9,19 +9,19 @@ from fediac.paper.entrants import FEDAVG, Entrant
 from fediac.paper.plan import Until
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import PaperSettings, Scenario
-from fediac.paper.steps import Manner, Step, find_task, folder_of
 from fediac.paper.stored import read_stored
 from fediac.paper.theory_product import measurement_file
 from fediac.paper.theory_stored import load_measurement
+from fediac.paper.to_do import RunOptions, Step, find_task, folder_of
 from fediac.runs import versions
 from fediac.runs.folder import MODEL
+from fediac.runs.provenance import WENT_ON, read_writers
 from fediac.runs.records import CHECKPOINT, CONFIG
-from fediac.runs.writers import WENT_ON, read_writers
 from tests.support import refuses
 from tests.tiny import read_lines
 from tests.unit.paper.planned_runs import FOUR, TWO, files, run_to
 from tests.unit.paper.tiny_scenario import (
-    make_manner,
+    make_run_options,
     make_scenario,
     plan_run,
 )
@@ -79,13 +79,13 @@ def test_a_shorter_run_goes_on_elsewhere_only_if_told_to(
     (writer,) = read_writers(folder / CONFIG)
     monkeypatch.setattr(versions, "name_machine", lambda _: "Another CPU")
     differs = f"machine was {writer['machine']!r}, got 'Another CPU'"
-    manner, _ = make_manner(results)
-    assert run_plan([run], manner) == [
+    run_options, _ = make_run_options(results)
+    assert run_plan([run], run_options) == [
         f"{run.label}: {folder / CONFIG}: {differs}; going on would give other last "
         "bits; add --allow-other-kernels to go on all the same"
     ]
     assert len(read_lines(folder)) == 2
-    assert run_plan([run], replace(manner, allows_other_kernels=True)) == []
+    assert run_plan([run], replace(run_options, allows_other_kernels=True)) == []
     assert len(read_lines(folder)) == 4
     assert read_writers(folder / CONFIG)[-1][WENT_ON] == f"after 2 rounds: {differs}"
 
@@ -116,7 +116,7 @@ def test_nobody_runs_to_a_target_that_is_not_fixed(
         title="Tiny", dim=475, rounds=4, below_fedavg=0.02, fedavg_rounds=2
     )
     run = plan_run(replace(scenario, paper=paper), Until(rounds=4, is_to_target=True))
-    assert run_plan([run], make_manner(results)[0]) == [
+    assert run_plan([run], make_run_options(results)[0]) == [
         "digits fediac seed 1: the target is not known before fedavg has had 2 rounds"
     ]
     assert not folder_of(run, results).exists()
@@ -166,13 +166,13 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     run_to(results, run)
     other = make_scenario(tmp_path / "data", train={"lr": 0.2})
     new = plan_run(other, TWO, entrant=Entrant("switchml", "switchml"))
-    manner, lines = make_manner(results)
+    run_options, lines = make_run_options(results)
     with refuses(
         f"{folder_of(run, results)}: train.lr of the stored run is 0.1, that of "
         "scenario digits is 0.2; move it away, or give another --out",
         RunError,
     ):
-        run_plan([new, plan_run(other, TWO)], manner)
+        run_plan([new, plan_run(other, TWO)], run_options)
     assert lines == []
     assert not folder_of(new, results).exists()
 
@@ -182,11 +182,11 @@ def test_the_device_is_the_one_asked_for(scenario: Scenario, results: Path) -> N
     automatic = replace(
         scenario.settings, train=replace(scenario.settings.train, device="auto")
     )
-    manner = Manner(results, "cpu", keeps_models=False, say=lambda _: None)
-    assert manner.on_device(automatic).train.device == "cpu"
-    unasked = replace(manner, device=None)
+    run_options = RunOptions(results, "cpu", keeps_models=False, say=lambda _: None)
+    assert run_options.on_device(automatic).train.device == "cpu"
+    unasked = replace(run_options, device=None)
     assert unasked.on_device(automatic).train.device == "auto"
-    assert run_plan([run], manner) == []
+    assert run_plan([run], run_options) == []
 
 
 def test_missing_results_need_everything(scenario: Scenario, results: Path) -> None:
@@ -201,9 +201,9 @@ def test_missing_results_need_everything(scenario: Scenario, results: Path) -> N
 def test_a_measurement_of_other_rounds_keeps_those_before(
     scenario: Scenario, results: Path
 ) -> None:
-    manner, lines = make_manner(results)
-    assert measure_theory([(scenario, 1)], [2], manner) == []
-    assert measure_theory([(scenario, 1)], [1], manner) == []
+    run_options, lines = make_run_options(results)
+    assert measure_theory([(scenario, 1)], [2], run_options) == []
+    assert measure_theory([(scenario, 1)], [1], run_options) == []
     stored = load_measurement(measurement_file(results, "digits", 1))
     assert [each.round_number for each in stored.rounds] == [1, 2]
     assert lines[2] == "digits theory seed 1 runs to round 2"

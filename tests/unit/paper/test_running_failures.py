@@ -12,10 +12,10 @@ from fediac.paper.entrants import Entrant
 from fediac.paper.plan import PlannedRun
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import Scenario
-from fediac.paper.steps import folder_of, needs_running
 from fediac.paper.stored import read_stored
 from fediac.paper.theory_product import measurement_file
 from fediac.paper.theory_stored import load_measurement
+from fediac.paper.to_do import folder_of, needs_running
 from fediac.runs.folder import MODEL
 from fediac.runs.loop import run_experiment
 from fediac.runs.records import CHECKPOINT
@@ -28,7 +28,7 @@ from tests.unit.paper.planned_runs import (
     files,
     run_to,
 )
-from tests.unit.paper.tiny_scenario import make_manner, plan_run
+from tests.unit.paper.tiny_scenario import make_run_options, plan_run
 
 
 @pytest.mark.parametrize("kind", [RunError, ValueError, RuntimeError, MemoryError])
@@ -50,8 +50,8 @@ def test_a_run_that_fails_does_not_stop_the_others(
         plan_run(scenario, TWO, entrant=Entrant("libra", "libra")),
         plan_run(scenario, TWO),
     ]
-    manner, lines = make_manner(results)
-    (failure,) = run_plan(plan, manner)
+    run_options, lines = make_run_options(results)
+    (failure,) = run_plan(plan, run_options)
     assert failure == (
         "digits libra seed 1: update of client 3 has 7 entries that are not finite"
     )
@@ -68,13 +68,13 @@ def test_a_run_that_diverged_is_not_run_again(
     run = plan_run(scenario, TWO, FOUR)
     folder = folder_of(run, results)
     why = "digits fediac seed 1: update of client 3 has 7 entries that are not finite"
-    manner, lines = make_manner(results)
-    assert run_plan([run], manner, StopAfter(3, DIVERGED)) == [why]
+    run_options, lines = make_run_options(results)
+    assert run_plan([run], run_options, StopAfter(3, DIVERGED)) == [why]
     assert len(read_lines(folder)) == 3
     assert not {CHECKPOINT, MODEL} & files(run, results)
     lines.clear()
     assert not needs_running(run, results)
-    assert run_plan([run], manner) == [
+    assert run_plan([run], run_options) == [
         f"{why} (as before; delete {folder} to try again)"
     ]
     assert [line.split(" to ")[0] for line in lines] == [
@@ -90,7 +90,9 @@ def test_a_run_that_diverged_in_its_first_round_begins_anew(
     scenario: Scenario, results: Path
 ) -> None:
     run = plan_run(scenario, TWO)
-    assert len(run_plan([run], make_manner(results)[0], StopAfter(0, DIVERGED))) == 1
+    assert (
+        len(run_plan([run], make_run_options(results)[0], StopAfter(0, DIVERGED))) == 1
+    )
     assert run_to(results, run) == ["runs"]
 
 
@@ -113,7 +115,7 @@ def test_a_failure_is_one_line(
         raise error
 
     monkeypatch.setattr(running, "run_experiment", fail)
-    failures = run_plan([plan_run(scenario, TWO)], make_manner(results)[0])
+    failures = run_plan([plan_run(scenario, TWO)], make_run_options(results)[0])
     assert failures == [f"digits fediac seed 1: {reason}"]
 
 
@@ -121,12 +123,12 @@ def test_a_measurement_that_fails_does_not_stop_the_others(
     scenario: Scenario, results: Path
 ) -> None:
     tuned = replace(scenario, settings=replace(scenario.settings, tuning="server"))
-    manner, lines = make_manner(results)
+    run_options, lines = make_run_options(results)
     reason = (
         "tuning must be local or none to check the theory, got server: its first round "
         "has no votes"
     )
-    assert measure_theory([(tuned, 3), (scenario, 4)], [1], manner) == [
+    assert measure_theory([(tuned, 3), (scenario, 4)], [1], run_options) == [
         f"digits theory seed 3: {reason}"
     ]
     assert lines == [

@@ -8,11 +8,11 @@ from fediac.paper import running
 from fediac.paper.plan import PlannedRun
 from fediac.paper.running import run_plan
 from fediac.paper.scenarios import Scenario
-from fediac.paper.steps import Task, find_task, folder_of
 from fediac.paper.stored import read_one
+from fediac.paper.to_do import Task, find_task, folder_of
 from tests.tiny import read_lines
 from tests.unit.paper.planned_runs import FOUR, TWO, StopAfter, run_to
-from tests.unit.paper.tiny_scenario import make_manner, plan_run
+from tests.unit.paper.tiny_scenario import make_run_options, plan_run
 
 
 def test_the_old_run_stays_until_the_new_one_is_done(
@@ -22,15 +22,15 @@ def test_the_old_run_stays_until_the_new_one_is_done(
     run = plan_run(scenario, FOUR)
     folder = folder_of(run, results)
     before = read_lines(folder)
-    manner, _ = make_manner(results)
+    run_options, _ = make_run_options(results)
     with pytest.raises(KeyboardInterrupt):
-        run_plan([run], manner, StopAfter(3))
+        run_plan([run], run_options, StopAfter(3))
     assert read_lines(folder) == before
     again = folder.with_name("seed1.again")
     assert len(read_lines(again)) == 3
     # The new one goes on where it was, it does not begin again.
-    manner, _ = make_manner(results)
-    run_plan([run], manner, StopAfter(2))
+    run_options, _ = make_run_options(results)
+    run_plan([run], run_options, StopAfter(2))
     assert len(read_lines(folder)) == 4
     assert not again.exists()
 
@@ -94,12 +94,12 @@ def test_a_run_is_not_written_by_two_processes(
         "it is done"
     )
     with lock_folder(folder):  # as one that has no round yet
-        assert run_plan([run], make_manner(results)[0]) == [busy]
+        assert run_plan([run], make_run_options(results)[0]) == [busy]
     assert folder.exists()
     run_to(results, plan_run(scenario, TWO))
     before = read_lines(folder)
     with lock_folder(folder):  # as one that has no checkpoint yet
-        assert run_plan([run], make_manner(results)[0]) == [busy]
+        assert run_plan([run], make_run_options(results)[0]) == [busy]
     assert read_lines(folder) == before
     assert run_to(results, run) == ["runs again"]
     replaced(run, results)
@@ -107,9 +107,9 @@ def test_a_run_is_not_written_by_two_processes(
 
 def test_an_interrupted_run_goes_on(scenario: Scenario, results: Path) -> None:
     run = plan_run(scenario, FOUR)
-    manner, _ = make_manner(results)
+    run_options, _ = make_run_options(results)
     with pytest.raises(KeyboardInterrupt):
-        run_plan([run], manner, StopAfter(1))
+        run_plan([run], run_options, StopAfter(1))
     assert run_to(results, run) == ["goes on"]
     assert len(read_lines(folder_of(run, results))) == 4
 
@@ -132,7 +132,7 @@ def test_a_run_that_somebody_else_has_just_completed_is_not_thrown_away(
     run = plan_run(scenario, FOUR)
     folder = folder_of(run, results)
     with pytest.raises(KeyboardInterrupt):
-        run_plan([run], make_manner(results)[0], StopAfter(1))
+        run_plan([run], make_run_options(results)[0], StopAfter(1))
     tasks: list[Task] = []
 
     def find_and_lose(*args: Any) -> Task:
@@ -143,7 +143,7 @@ def test_a_run_that_somebody_else_has_just_completed_is_not_thrown_away(
         return tasks[-1]
 
     monkeypatch.setattr(running, "find_task", find_and_lose)
-    assert run_plan([run], make_manner(results)[0]) == [
+    assert run_plan([run], make_run_options(results)[0]) == [
         f"digits fediac seed 1: {folder}: another process has just completed this run; "
         "give the same command again"
     ]

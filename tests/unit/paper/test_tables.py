@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from fediac.paper.rows import describe_rounds, spread
 from fediac.paper.tables import as_documents, list_rows, render_markdown
+from fediac.paper.target_rows import describe_rounds, spread
 from tests.unit.paper.table_runs import (
     MISSED,
     UP,

@@ -15,7 +15,7 @@ from fediac.paper.theory_stored import (
     load_measurement,
     save_measurement,
 )
-from fediac.runs.build import build_experiment
+from fediac.runs.build import prepare_run
 from fediac.runs.loop import run_experiment
 from fediac.runs.records import Record
 from fediac.runs.settings import (
@@ -101,11 +101,11 @@ def look_up(
 def test_every_bin_is_what_the_corrected_updates_say(tmp_path: Path) -> None:
     settings = make_settings(tmp_path / "data")
     (check,) = measure(settings, [2]).rounds
-    experiment = build_experiment(settings)
-    federation = experiment.federation
+    prepared = prepare_run(settings)
+    federation = prepared.federation
     before = federation.run_round(federation.start()).progress
     done = federation.run_round(before)
-    experiment.engine.close()
+    prepared.engine.close()
 
     n_votes = -(-federation.model.dim // 5)
     values, voted = [], []

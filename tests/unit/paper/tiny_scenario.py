@@ -8,8 +8,8 @@ from typing import Any
 from fediac.paper.entrants import Entrant
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.scenarios import PaperSettings, Scenario
-from fediac.paper.steps import Manner
 from fediac.paper.stored import StoredRun
+from fediac.paper.to_do import RunOptions
 from fediac.runs.settings import RunSettings, StopSettings
 from tests.tiny import make_settings
 
@@ -30,10 +30,12 @@ def plan_run(
     return PlannedRun(scenario, entrant, seed, untils)
 
 
-def make_manner(results: Path, *, keeps_models: bool = False) -> tuple[Manner, Any]:
+def make_run_options(
+    results: Path, *, keeps_models: bool = False
+) -> tuple[RunOptions, Any]:
     """How to run, and the lines that were said."""
     lines: list[str] = []
-    return Manner(results, None, keeps_models, lines.append), lines
+    return RunOptions(results, None, keeps_models, lines.append), lines
 
 
 def make_run(

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from fediac.plan.expected import ExpectedRound
+from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
 from fediac.sim import simulate_round

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fediac.report.flat import _flatten, render_csv
+from fediac.report.csv_file import _flatten, render_csv
 from fediac.report.markdown import render_markdown
 from fediac.report.page import Report
 from fediac.report.reading import Run, read_runs

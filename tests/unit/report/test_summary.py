@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fediac.report.number_words import digits, mib, percent, seconds
 from fediac.report.reading import Run, read_runs
 from fediac.report.summary import (
     Headline,
@@ -15,7 +16,6 @@ from fediac.report.summary import (
     title,
 )
 from fediac.report.target import Target
-from fediac.report.wording import digits, mib, percent, seconds
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 GOAL = Target(0.63, "")

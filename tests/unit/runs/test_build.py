@@ -25,11 +25,11 @@ from fediac.errors import ConfigError
 from fediac.plan import algorithms
 from fediac.runs.build import (
     Choices,
-    Experiment,
-    build_experiment,
+    PreparedRun,
     choose_device,
     find_hot,
     make_chooser,
+    prepare_run,
 )
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
@@ -41,15 +41,15 @@ from tests.tiny import make_settings
 
 @pytest.fixture
 def build(tmp_path: Path) -> Iterator[Any]:
-    built: list[Experiment] = []
+    built: list[PreparedRun] = []
 
-    def make(**changes: Any) -> Experiment:
-        built.append(build_experiment(make_settings(tmp_path, **changes)))
+    def make(**changes: Any) -> PreparedRun:
+        built.append(prepare_run(make_settings(tmp_path, **changes)))
         return built[-1]
 
     yield make
-    for experiment in built:
-        experiment.engine.close()
+    for prepared in built:
+        prepared.engine.close()
 
 
 DIM = 475
@@ -92,12 +92,12 @@ def test_lanes_are_what_its_algorithms_table_says(build: Any, algorithm: str) ->
 
 
 def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
-    experiment = build(
+    prepared = build(
         clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}
     )
-    compressor = experiment.federation.compressor(1)
+    compressor = prepared.federation.compressor(1)
     # 35 % of 10 clients are 4; 30 % of those are 1.2.
-    assert experiment.federation.n_participants == 4
+    assert prepared.federation.n_participants == 4
     assert (compressor.n_clients, compressor.threshold) == (4, 2)
 
 
@@ -194,7 +194,7 @@ def test_beta_is_checked_whatever_the_partition(
     settings = make_settings(tmp_path, data={"partition": partition})
     changed = replace(settings, data=replace(settings.data, beta=beta))
     with refuses(f"data.beta must be in 0.01..1e+06, got {beta}"):
-        build_experiment(changed)
+        prepare_run(changed)
 
 
 def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
     beyond = replace(settings, stop=replace(settings.stop, target=63.0))
     text = "stop.target must be above 0 and at most 1 (all right), got 63"
     with refuses(text, ConfigError):
-        build_experiment(beyond)
+        prepare_run(beyond)
 
 
 def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> None:
@@ -269,11 +269,11 @@ def test_tuning_is_fediacs_own(build: Any) -> None:
 def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
     build: Any,
 ) -> None:
-    experiment = build(tuning="server")
-    assert experiment.federation.compressor(1) == FedAvg(3)
+    prepared = build(tuning="server")
+    assert prepared.federation.compressor(1) == FedAvg(3)
     for threshold in (1, 3):  # the settings have a threshold of 2
-        experiment.choices.numbers = {"threshold": threshold, "bits": 7}
-        chosen = experiment.federation.compressor(2)
+        prepared.choices.numbers = {"threshold": threshold, "bits": 7}
+        chosen = prepared.federation.compressor(2)
         assert chosen == FediAC(3, 95, threshold, bits=7)
 
 
@@ -290,15 +290,15 @@ def test_hot_entries_are_the_same_whenever_they_are_looked_for(
 ) -> None:
     # The smallest switch has a register for every entry of so small a model.
     monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 100)
-    experiment = build(algorithm="libra")
-    start = experiment.federation.start()
-    hot = find_hot(experiment, start)
-    experiment.federation.run_round(start)
-    assert torch.equal(find_hot(experiment, start), hot)
+    prepared = build(algorithm="libra")
+    start = prepared.federation.start()
+    hot = find_hot(prepared, start)
+    prepared.federation.run_round(start)
+    assert torch.equal(find_hot(prepared, start), hot)
     assert len(hot) == 100
     assert bool((hot.diff() > 0).all())
-    experiment.choices.hot = hot
-    compressor = experiment.federation.compressor(2)
+    prepared.choices.hot = hot
+    compressor = prepared.federation.compressor(2)
     assert isinstance(compressor, Libra)
     assert torch.equal(torch.as_tensor(compressor.hot), hot)
 
@@ -347,8 +347,8 @@ def most_counted(results: list[LocalResult]) -> Tensor:
 def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
     build: Any, hot_rounds: list[HotRound]
 ) -> None:
-    experiment = build(**LIBRA)
-    hot = find_hot(experiment, experiment.federation.start())
+    prepared = build(**LIBRA)
+    hot = find_hot(prepared, prepared.federation.start())
     assert [len(each.trained) for each in hot_rounds] == [3, 3, 3]
     everything = [result for each in hot_rounds for result in each.trained]
     assert torch.equal(hot, most_counted(everything))
@@ -359,9 +359,9 @@ def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
 def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
     build: Any, hot_rounds: list[HotRound]
 ) -> None:
-    experiment = build(**LIBRA)
-    start = experiment.federation.start()
-    find_hot(experiment, start)
+    prepared = build(**LIBRA)
+    start = prepared.federation.start()
+    find_hot(prepared, start)
     parameters, statistics = start.parameters, start.statistics
     for each in hot_rounds:
         assert torch.equal(each.parameters, parameters)
@@ -377,11 +377,11 @@ def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
 def test_rounds_that_find_hot_entries_have_batches_of_their_own(
     build: Any, hot_rounds: list[HotRound]
 ) -> None:
-    experiment = build(**LIBRA)
-    start = experiment.federation.start()
-    experiment.choices.hot = find_hot(experiment, start)
+    prepared = build(**LIBRA)
+    start = prepared.federation.start()
+    prepared.choices.hot = find_hot(prepared, start)
     # The first round of the run: the same weights, examples and rate.
-    done = experiment.federation.run_round(start)
+    done = prepared.federation.run_round(start)
     first = hot_rounds[0]
     assert torch.equal(first.parameters, start.parameters)
     for mine, own in zip(first.trained, done.trained, strict=True):

@@ -28,7 +28,7 @@ from fediac.sim import (
     simulate_round,
 )
 from fediac.sim import simulate as simulate_module
-from fediac.sim.groups import Step, list_steps
+from fediac.sim.packet_groups import Step, list_steps
 from tests.planes import PLANES, data_plane
 from tests.support import refuses
 from tests.unit.sim.rounds import block_sum, contents, exchange, ledger, packets

@@ -6,7 +6,7 @@
 
 #include "sim.h"
 
-/* fediac.sim.groups: which groups a packet belongs to. */
+/* fediac.sim.packet_groups: which groups a packet belongs to. */
 enum { ALIGNED = 0, ONE = 1, ENDS = 2 };
 
 enum { AHEAD = 32 }; /* groups fetched before they are needed */

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from fediac.report.bars import Group, draw_axis, draw_dots
 from fediac.report.figures import Choice, Figure, Variant
 from fediac.report.markup import tag
+from fediac.report.number_words import NOTHING, digits, seconds
 from fediac.report.phases import timed_switches, timings_of
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
 from fediac.report.svg import Axis
 from fediac.report.tables import Row, Table
-from fediac.report.wording import NOTHING, digits, seconds
 from fediac.runs.rounds import Timing
 
 N_STOPS = 50

@@ -20,7 +20,7 @@ from fediac.compressors import (
 from fediac.core.ledger import Ledger, Row
 from fediac.core.widths import LANES, Lanes
 from fediac.errors import ConfigError
-from fediac.plan.expected import ExpectedRound, expected_ledger, list_expected
+from fediac.plan.expected_traffic import ExpectedRound, expected_ledger, list_expected
 from fediac.switch import Switch
 
 DIM, N_CLIENTS = 72_000, 5

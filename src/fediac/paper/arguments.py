@@ -17,7 +17,7 @@ from fediac.paper.plan import (
     make_plan,
 )
 from fediac.paper.scenarios import NAMES, find_scenario
-from fediac.paper.steps import Device
+from fediac.paper.to_do import Device
 
 RESULTS = Path("results")
 QUICK_RESULTS = Path("runs/paper-quick")

@@ -10,12 +10,12 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from fediac.compressors.protocol import Compressor, State, check_whole, nonfinite_error
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
+from fediac.core.integers import as_whole
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
-from fediac.core.whole import as_whole
 from fediac.errors import UpdateError, say_count
 from fediac.switch.pipeline import Switch
-from fediac.transports.overlap import Written
+from fediac.transports.shared_memory import Written
 from fediac.wire.header import MAX_CLIENTS
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fediac.console import count
 from fediac.errors import RunError
-from fediac.paper.entrants import FEDAVG, essence
+from fediac.paper.entrants import FEDAVG, decisive
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.stored import StoredRun, read_one, run_folder
 from fediac.paper.targets import find_target
@@ -19,7 +19,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RunOptions:
     """How runs are made.
 
     Attributes:
@@ -145,7 +145,10 @@ def check_same(stored: RunSettings, run: PlannedRun, place: Path) -> None:
     Raises:
         RunError: What is stored had other settings.
     """
-    before, now = by_key(essence(stored)), by_key(essence(run.settings))
+    before, now = (
+        by_key(decisive(stored)),
+        by_key(decisive(run.settings)),
+    )
     for key in now:
         if before.get(key) != now[key]:
             raise RunError(

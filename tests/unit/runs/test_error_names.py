@@ -1,7 +1,7 @@
 import pytest
 
 from fediac.errors import ConfigError, TraceError, UpdateError
-from fediac.runs.naming import named, rename
+from fediac.runs.error_names import named, rename
 from tests.support import refuses
 
 NAMES = {"n_clients": "--clients", "n_votes": "--votes", "threshold": "--threshold"}

@@ -7,7 +7,7 @@ import pytest
 
 from fediac.core.ledger import PAYLOAD, Row
 from fediac.sim import Bounded
-from fediac.sim.groups import Exchange, Rule, list_steps
+from fediac.sim.packet_groups import Exchange, Rule, list_steps
 from tests.unit.sim.rounds import block_sum, exchange, packets
 
 

@@ -1,6 +1,6 @@
 """What the words of a report mean, for readers who did not write the paper."""
 
-from fediac.report.wording import GAMMA
+from fediac.report.number_words import GAMMA
 
 WORDS = (
     (

@@ -4,7 +4,7 @@ import pytest
 
 from fediac.console import count
 from fediac.report.markup import tag, text
-from fediac.report.wording import (
+from fediac.report.number_words import (
     brief,
     digits,
     join,

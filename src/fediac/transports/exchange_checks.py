@@ -23,7 +23,7 @@ from fediac.core.exchange import (
 )
 from fediac.core.mean import Mean
 from fediac.errors import LocalProtocolError
-from fediac.transports.checks import dtype_name
+from fediac.transports.argument_checks import dtype_name
 
 _SAME: dict[type[Exchange], tuple[str, ...]] = {
     Tally: ("dim", "threshold"),

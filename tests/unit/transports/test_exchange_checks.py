@@ -10,7 +10,7 @@ from fediac.core.bitpack import pack_bits, pack_lanes
 from fediac.core.exchange import BlockSum, IndexedSum, Max, ServerSum, Sum, Tally
 from fediac.core.mean import Mean
 from fediac.errors import LocalProtocolError
-from fediac.transports.asked import require_exchanges, require_outcome
+from fediac.transports.exchange_checks import require_exchanges, require_outcome
 from tests.support import refuses
 
 OUTCOME = Outcome(Mean(), State(), Facts(0, 0, 0, 0.0, 0.0, 0.0, 0.0))

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.errors import ConfigError
-from fediac.training.trial import check_for_cuda, try_model
+from fediac.training.model_checks import check_for_cuda, try_model
 from tests.support import refuses
 
 INPUTS = torch.arange(24.0).view(4, 6)

@@ -4,7 +4,7 @@ import pytest
 import tomli_w
 
 from fediac.errors import ConfigError
-from fediac.runs.writers import as_versions, read_writers
+from fediac.runs.provenance import as_versions, read_writers
 from tests.support import refuses
 
 FIRST, SECOND = {"commit": "a"}, {"commit": "b"}

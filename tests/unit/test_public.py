@@ -50,3 +50,12 @@ def test_examples_use_public_names_only(path: Path) -> None:
     modules = re.findall(r"(?m)^(?:from|import) (fediac[\w.]*)", path.read_text())
     assert modules
     assert set(modules) <= {"fediac", "fediac.extend"}
+
+
+def test_the_way_to_the_registers_is_there_to_read() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    modules = re.findall(r"(?m)^[0-9]+\. `([a-z_/]+\.py)`: ", text)
+    assert len(modules) == 13
+    for module in modules:
+        assert (root / "src" / "fediac" / module).is_file()

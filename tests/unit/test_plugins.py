@@ -235,7 +235,7 @@ def test_what_a_round_raises_says_whose_and_where() -> None:
         client.send((Peak(1.0, EVERYONE),))
     assert re.fullmatch(
         r"algorithm '.*:Stumbles' failed: ValueError: lr is not what I thought "
-        r"\(test_own.py, line \d+\)",
+        r"\(test_plugins.py, line \d+\)",
         str(caught.value),
     )
 
@@ -245,7 +245,7 @@ def test_what_a_mean_raises_says_whose_and_where() -> None:
     with pytest.raises(AlgorithmError) as caught:
         aggregate(updates, make(own("Blots")), seed=1, round_number=1)
     assert re.fullmatch(
-        r"algorithm '.*:Blots' failed: IndexError: .* \(test_own.py, line \d+\)",
+        r"algorithm '.*:Blots' failed: IndexError: .* \(test_plugins.py, line \d+\)",
         str(caught.value),
     )
 

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from fediac.runs import checkpoint as checkpoints
 from fediac.runs import loop, records
 from fediac.runs.folder import MODEL
-from fediac.runs.loop import Unwatched, run_experiment
+from fediac.runs.loop import NoObserver, run_experiment
 from fediac.runs.records import CHECKPOINT, SUMMARY
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
@@ -65,8 +65,8 @@ class KilledError(BaseException):
     """The process ends here: nothing that was not written survives."""
 
 
-class KillAt(Unwatched):
-    """A watcher that kills the run at its n-th event: a client or a round is done."""
+class KillAt(NoObserver):
+    """An observer that kills the run at its n-th event: a client or a round is done."""
 
     def __init__(self, n_events: int) -> None:
         self.n_left = n_events
@@ -94,7 +94,7 @@ def settings_of(
     # Deaths are planned for certain rounds, so checkpoints must not depend on a clock.
     table = {"save": {"checkpoint_every": 1}} | CASES[name] | changes
     table["stop"] = {"rounds": n_rounds} | changes.get("stop", {})
-    # One client at a time: its watcher's events then come in order.
+    # One client at a time: its observer's events then come in order.
     table["train"] = {"at_once": 1} | table.get("train", {})
     return make_settings(tmp_path / "data", **table)
 
@@ -144,7 +144,7 @@ def test_a_run_killed_at_any_client_or_round_goes_on_to_the_same_bits(
     for n in kills:
         folder = tmp_path / f"killed-{n}"
         with pytest.raises(KilledError):
-            run_experiment(settings, folder, resumes=False, watcher=KillAt(n))
+            run_experiment(settings, folder, resumes=False, observer=KillAt(n))
         assert resume(settings, folder) == expected
 
 
@@ -158,7 +158,7 @@ def test_every_kind_of_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -
     n_clients = 2 if "two" in name else 3
     for n in (2, n_clients + 3, n_clients + 1, 1):
         with pytest.raises(KilledError):
-            run_experiment(settings, folder, resumes=True, watcher=KillAt(n))
+            run_experiment(settings, folder, resumes=True, observer=KillAt(n))
     assert resume(settings, folder) == expected
 
 
@@ -192,7 +192,7 @@ def test_kept_choices_are_not_made_again(
         expected = run_whole(settings, tmp_path / name / "whole")
         folder = tmp_path / name / "killed"
         with pytest.raises(KilledError):
-            run_experiment(settings, folder, resumes=False, watcher=KillAt(5))
+            run_experiment(settings, folder, resumes=False, observer=KillAt(5))
         with monkeypatch.context() as patch:
             patch.setattr(loop, "find_hot", None)
             patch.setattr(loop, "tune_on_server", None)
@@ -262,7 +262,7 @@ def test_settings_that_are_half_written_do_not_stop_a_run(
     expected = run_whole(settings, tmp_path / "whole")
     folder = tmp_path / "killed"
     with pytest.raises(KilledError):
-        run_experiment(settings, folder, resumes=False, watcher=KillAt(6))
+        run_experiment(settings, folder, resumes=False, observer=KillAt(6))
     with monkeypatch.context() as patch:
         # Going on writes the settings again; this time the process dies over them.
         patch.setattr(tomli_w, "dumps", lambda document: str(document)[:9])
@@ -300,7 +300,7 @@ def test_a_run_that_goes_on_says_which_rounds_were_lost(
     settings = settings_of(tmp_path, n_rounds=4, save={"checkpoint_every": every})
     folder = tmp_path / "run"
     with pytest.raises(KilledError):
-        run_experiment(settings, folder, resumes=False, watcher=KillAt(n_events))
+        run_experiment(settings, folder, resumes=False, observer=KillAt(n_events))
     resume(settings, folder)
     line = f"{folder}: {lost} in no checkpoint, and run again\n" if lost else ""
     assert capsys.readouterr() == ("", line)
@@ -338,7 +338,7 @@ def test_a_run_that_is_made_longer_has_no_summary_until_it_is_through(
     run_whole(settings_of(tmp_path, n_rounds=2), folder)
     longer = settings_of(tmp_path, n_rounds=4)
     with pytest.raises(KilledError):
-        run_experiment(longer, folder, resumes=True, watcher=KillAt(5))
+        run_experiment(longer, folder, resumes=True, observer=KillAt(5))
     assert len(read_lines(folder)) == 3
     assert not (folder / "summary.json").exists()
     assert resume(longer, folder)["summary"]["rounds"] == 4
@@ -395,7 +395,7 @@ class KillForReal(KillAt):
             os.kill(os.getpid(), signal.SIGKILL)
 
 settings = read_settings(Path(sys.argv[1]))
-run_experiment(settings, Path(sys.argv[2]), resumes=False, watcher=KillForReal(6))
+run_experiment(settings, Path(sys.argv[2]), resumes=False, observer=KillForReal(6))
 """
 
 

@@ -35,7 +35,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> Non
     for n_events in (2, 4, 7):
         folder = tmp_path / f"killed after {n_events}"
         with pytest.raises(KilledError):
-            run_experiment(settings, folder, resumes=False, watcher=KillAt(n_events))
+            run_experiment(settings, folder, resumes=False, observer=KillAt(n_events))
         run_experiment(settings, folder, resumes=True)
         assert outcome(folder) == expected
 

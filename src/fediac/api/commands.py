@@ -53,7 +53,7 @@ def run_command(
                 settings,
                 folder,
                 resumes=resumes,
-                watcher=bars,
+                observer=bars,
                 allows_other_kernels=allows_other_kernels,
             )
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
                 names,
                 folder,
                 resumes=resumes,
-                watcher=bars,
+                observer=bars,
                 allows_other_kernels=allows_other_kernels,
             )
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from fediac.report.differences import EXPECTED
 from fediac.runs.build import Choices, make_chooser, prepare_run
 from fediac.runs.error_names import named, setting_names
 from fediac.runs.folder import check_folder
-from fediac.runs.loop import Watcher, run_experiment
+from fediac.runs.loop import Observer, run_experiment
 from fediac.runs.records import (
     CONFIG,
     ROUNDS,
@@ -59,7 +59,7 @@ def compare_algorithms(
     folder: Path,
     *,
     resumes: bool,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     allows_other_kernels: bool = False,
 ) -> Comparison:
     """Run every algorithm into its own folder; return and write their summaries.
@@ -72,7 +72,7 @@ def compare_algorithms(
         algorithms: Names in the catalog, or ``module:name`` of the user's own.
         folder: Gets one folder an algorithm, and ``summary.json``.
         resumes: Go on where runs were interrupted; runs that are complete stay.
-        watcher: Is told about every round of every run.
+        observer: Is told about every round of every run.
         allows_other_kernels: Go on where the last bits will be others.
 
     Raises:
@@ -112,7 +112,7 @@ def compare_algorithms(
                     each,
                     folder / name,
                     resumes=resumes,
-                    watcher=watcher,
+                    observer=observer,
                     allows_other_kernels=allows_other_kernels,
                 )
         except (UpdateError, AlgorithmError, LocalProtocolError) as error:

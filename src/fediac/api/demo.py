@@ -54,7 +54,7 @@ class LiveTable:
     def start(
         self,
         settings: RunSettings,
-        n_clients: int,  # noqa: ARG002 - as every watcher is told
+        n_clients: int,  # noqa: ARG002 - as every observer is told
         before: Record | None,
     ) -> None:
         """Begin the next algorithm's row."""
@@ -90,10 +90,10 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
     console = open_console()
     is_live = sys.stdout.isatty() and not as_json
     with Live(console=console, auto_refresh=is_live, transient=True) as live:
-        watcher = LiveTable(live) if is_live else None
+        observer = LiveTable(live) if is_live else None
         settings = demo_settings(n_rounds)
         compared = compare_algorithms(
-            settings, list(CATALOG), folder, resumes=False, watcher=watcher
+            settings, list(CATALOG), folder, resumes=False, observer=observer
         )
     if compared.failures:
         raise RunError("; ".join(": ".join(each) for each in compared.failures.items()))

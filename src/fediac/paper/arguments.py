@@ -1,4 +1,4 @@
-"""What somebody typed after ``fediac paper``, checked."""
+"""The arguments of ``fediac paper``, checked."""
 
 import math
 import sys

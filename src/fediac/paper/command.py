@@ -31,7 +31,7 @@ from fediac.runs.requirements import require_torch
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody typed.
+    """The arguments of the command.
 
     Attributes:
         out: The folder of results.

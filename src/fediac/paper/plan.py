@@ -85,7 +85,7 @@ QUICK = Extent(1.0, None, (0.3, 5.0), (8, 16), (1, 2))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What somebody asked for.
+    """What was asked for.
 
     Attributes:
         only: Scenarios; empty: those of the paper.

@@ -40,7 +40,7 @@ class Output:
         shown: For a terminal, of what was asked for.
         numbers: For programs, of the same.
         files: What was written; tables are of everything that is stored.
-        notes: What somebody may not have meant, a line each.
+        notes: What may not have been meant, a line each.
     """
 
     shown: tuple[RenderableType, ...]

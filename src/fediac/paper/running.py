@@ -27,7 +27,7 @@ from fediac.paper.to_do import (
 )
 from fediac.runs.error_names import named, setting_names
 from fediac.runs.folder import MODEL, drop_model
-from fediac.runs.loop import Watcher, run_experiment
+from fediac.runs.loop import Observer, run_experiment
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Record
 from fediac.runs.settings import RunSettings
 
@@ -36,7 +36,9 @@ _FAILURES = (FediacError, ValueError, OSError, MemoryError, RuntimeError)
 
 
 def run_plan(
-    plan: Sequence[PlannedRun], run_options: RunOptions, watcher: Watcher | None = None
+    plan: Sequence[PlannedRun],
+    run_options: RunOptions,
+    observer: Observer | None = None,
 ) -> list[str]:
     """Run what is missing of a plan; return a line on each run that failed.
 
@@ -54,7 +56,7 @@ def run_plan(
     for number, run in enumerate(plan, start=1):
         place = f"[{number}/{len(plan)}] {run.label}"
         try:
-            _complete(run, place, run_options, watcher)
+            _complete(run, place, run_options, observer)
         except _FAILURES as error:
             if isinstance(error, UpdateError):
                 _give_up(folder_of(run, run_options.results), _reason(error))
@@ -80,7 +82,7 @@ def _reason(error: Exception) -> str:
 
 
 def _complete(
-    run: PlannedRun, place: str, run_options: RunOptions, watcher: Watcher | None
+    run: PlannedRun, place: str, run_options: RunOptions, observer: Observer | None
 ) -> None:
     """Get one run to all of its ends; keep its checkpoint only in between."""
     folder = folder_of(run, run_options.results)
@@ -98,23 +100,23 @@ def _complete(
             continue
         has_run = True
         keeps = run_options.keeps_models or until is not run.untils[-1]
-        summary = _execute(task, run_options, watcher, keeps=keeps)
+        summary = _execute(task, run_options, observer, keeps=keeps)
         run_options.say(f"{place} {_describe(summary)}")
     if has_run and not run_options.keeps_models:
         drop_model(folder)
 
 
 def _execute(
-    task: Task, run_options: RunOptions, watcher: Watcher | None, *, keeps: bool
+    task: Task, run_options: RunOptions, observer: Observer | None, *, keeps: bool
 ) -> Record:
     """Run a task where nothing is lost if it does not get to its end."""
     folder = folder_of(task.run, run_options.results)
     settings = run_options.on_device(task.settings)
     if task.step is not Step.AGAIN:
-        return _run_in(folder, settings, run_options, watcher, keeps=keeps)
+        return _run_in(folder, settings, run_options, observer, keeps=keeps)
     with lock_folder(folder):
         beside = _beside(folder, "again")
-        summary = _run_in(beside, settings, run_options, watcher, keeps=keeps)
+        summary = _run_in(beside, settings, run_options, observer, keeps=keeps)
         _replace(folder, beside)
     return summary
 
@@ -123,7 +125,7 @@ def _run_in(
     place: Path,
     settings: RunSettings,
     run_options: RunOptions,
-    watcher: Watcher | None,
+    observer: Observer | None,
     *,
     keeps: bool,
 ) -> Record:
@@ -136,7 +138,7 @@ def _run_in(
             settings,
             place,
             resumes=resumes,
-            watcher=watcher,
+            observer=observer,
             keeps_model=keeps,
             allows_other_kernels=run_options.allows_other_kernels,
         )
@@ -207,7 +209,7 @@ def measure_theory(
     wanted: Sequence[tuple[Scenario, int]],
     rounds: Sequence[int],
     run_options: RunOptions,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
 ) -> list[str]:
     """Measure some rounds of scenarios and seeds; return a line on each that failed.
 
@@ -221,7 +223,7 @@ def measure_theory(
             # What was measured before is looked at again, so that none of it is lost.
             own = sorted({*rounds, *stored_rounds(scenario, seed, run_options.results)})
             run_options.say(f"{label} runs to round {own[-1]}")
-            _measure(scenario, seed, own, run_options, watcher)
+            _measure(scenario, seed, own, run_options, observer)
         except _FAILURES as error:
             failures.append(f"{label}: {_reason(error)}")
             run_options.say(f"{label} failed: {_reason(error)}")
@@ -235,11 +237,11 @@ def _measure(
     seed: int,
     rounds: Sequence[int],
     run_options: RunOptions,
-    watcher: Watcher | None,
+    observer: Observer | None,
 ) -> None:
     """Train FediAC, looking at some of its rounds, and store what they were like."""
     settings = plan_measurement(scenario, seed).settings
-    measurement = measure(run_options.on_device(settings), rounds, watcher)
+    measurement = measure(run_options.on_device(settings), rounds, observer)
     path = measurement_file(run_options.results, scenario.name, seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     save_measurement(measurement, path)

@@ -14,7 +14,7 @@ from fediac.paper.theory_rounds import check_round
 from fediac.paper.theory_stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
-from fediac.runs.loop import Unwatched, Watcher
+from fediac.runs.loop import NoObserver, Observer
 from fediac.runs.records import Record, make_record
 from fediac.runs.settings import RunSettings, StopSettings
 from fediac.runs.versions import describe_versions
@@ -23,14 +23,14 @@ from fediac.training.federation import FederatedRound
 
 
 def measure(
-    settings: RunSettings, rounds: Sequence[int], watcher: Watcher | None = None
+    settings: RunSettings, rounds: Sequence[int], observer: Observer | None = None
 ) -> Measurement:
     """Train with FediAC until the last of ``rounds``; return what they were like.
 
     Args:
         settings: The run's settings; its stops are ignored.
         rounds: Numbers of the rounds to look at, from 1 on.
-        watcher: Is told about every round.
+        observer: Is told about every round.
 
     Raises:
         ConfigError: The run is none that the theory speaks of, or no round is asked
@@ -39,10 +39,10 @@ def measure(
     """
     wanted = _check(settings, rounds)
     settings = replace(settings, stop=StopSettings(rounds=wanted[-1]))
-    watcher = Unwatched() if watcher is None else watcher
+    observer = NoObserver() if observer is None else observer
     prepared = prepare_run(settings)
     try:
-        checks = _run(prepared, wanted, watcher)
+        checks = _run(prepared, wanted, observer)
     finally:
         prepared.engine.close()
     compressor = _fediac(prepared.federation.compressor(1))
@@ -91,21 +91,21 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
 
 
 def _run(
-    prepared: PreparedRun, wanted: Sequence[int], watcher: Watcher
+    prepared: PreparedRun, wanted: Sequence[int], observer: Observer
 ) -> list[RoundCheck]:
     federation = prepared.federation
     clock = _Clock(prepared)
-    watcher.start(prepared.settings, federation.n_participants, None)
+    observer.start(prepared.settings, federation.n_participants, None)
     progress = federation.start()
     checks: list[RoundCheck] = []
     while progress.round_number < wanted[-1]:
-        done = federation.run_round(progress, client_done=watcher.client_done)
+        done = federation.run_round(progress, client_done=observer.client_done)
         if done.progress.round_number in wanted:
             compressor = _fediac(federation.compressor(done.progress.round_number))
             seed = prepared.settings.seed
             checks.append(check_round(progress, done, compressor, seed=seed))
         progress = done.progress
-        watcher.round_done(clock.record(done))
+        observer.round_done(clock.record(done))
     return checks
 
 
@@ -116,7 +116,7 @@ def _fediac(compressor: Compressor) -> FediAC:
 
 
 class _Clock:
-    """Keeps the lines that a watcher is told: simulated time on the first switch."""
+    """Keeps the lines that an observer is told: simulated time on the first switch."""
 
     def __init__(self, prepared: PreparedRun) -> None:
         settings = prepared.settings

@@ -49,8 +49,8 @@ from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound, Progress
 
 
-class Watcher(Protocol):
-    """Somebody who wants to know how a run goes."""
+class Observer(Protocol):
+    """An observer of a run: it is told what happens, and changes nothing."""
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Record | None
@@ -67,8 +67,8 @@ class Watcher(Protocol):
         ...
 
 
-class Unwatched:
-    """A watcher that looks away."""
+class NoObserver:
+    """For runs that nobody observes."""
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Record | None
@@ -96,7 +96,7 @@ class _Run:
     prepared: PreparedRun
     networks: dict[str, Network]
     folder: Path
-    watcher: Watcher
+    observer: Observer
     began: float
     keeps_model: bool
 
@@ -106,7 +106,7 @@ def run_experiment(
     folder: Path,
     *,
     resumes: bool,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     keeps_model: bool = True,
     allows_other_kernels: bool = False,
 ) -> Record:
@@ -116,7 +116,7 @@ def run_experiment(
         settings: What to run.
         folder: Where results go.
         resumes: Go on with the run in the folder, to the same bits as without a break.
-        watcher: Is told about every round.
+        observer: Is told about every round.
         keeps_model: Leave the model and a checkpoint in the folder. Without them, what
             is measured stays, but a complete run cannot go on for longer.
         allows_other_kernels: Go on where the last bits will be others, with other
@@ -127,7 +127,7 @@ def run_experiment(
         RunError: Another process is running there.
         KeyboardInterrupt: Stopped by the user; the folder can be resumed.
     """
-    watcher = Unwatched() if watcher is None else watcher
+    observer = NoObserver() if observer is None else observer
     began = time.perf_counter()
     check = partial(
         check_folder,
@@ -140,7 +140,7 @@ def run_experiment(
     prepared = prepare_run(settings)
     try:
         networks = _networks(prepared)
-        run = _Run(prepared, networks, folder, watcher, began, keeps_model)
+        run = _Run(prepared, networks, folder, observer, began, keeps_model)
         with lock_folder(folder):
             check()  # nobody was faster
             return _complete(run)
@@ -167,7 +167,7 @@ def _go_on(run: _Run) -> Record:
     # A run over several sessions has taken as long as all of them.
     before = records[-1] if records else None
     run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
-    run.watcher.start(settings, federation.n_participants, before)
+    run.observer.start(settings, federation.n_participants, before)
     progress, reason = _train(run, progress, records)
     if run.keeps_model:
         federation.load(progress)
@@ -272,7 +272,7 @@ def _say_dropped(folder: Path, saved: int) -> None:
 def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:
     """Run and log one more round; return the progress after it."""
     settings, federation = run.prepared.settings, run.prepared.federation
-    done = federation.run_round(progress, client_done=run.watcher.client_done)
+    done = federation.run_round(progress, client_done=run.observer.client_done)
     if is_own(settings.algorithm):
         require_finite(settings.algorithm, done.result.mean)
     before = records[-1] if records else None
@@ -297,7 +297,7 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
     record["real_s"] = time.perf_counter() - run.began
     records.append(record)
     RoundLog(run.folder).append(record)
-    run.watcher.round_done(record)
+    run.observer.round_done(record)
     return done.progress
 
 

@@ -16,7 +16,7 @@ from fediac.errors import (
     RunError,
     UpdateError,
 )
-from fediac.runs.loop import Unwatched, run_experiment
+from fediac.runs.loop import NoObserver, run_experiment
 from fediac.runs.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
@@ -130,7 +130,7 @@ def test_a_summary_that_is_damaged_meanwhile_does_not_stop_the_others(
         (folder / "topk" / "summary.json").write_text("{")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Unwatched, "round_done", damage)
+    monkeypatch.setattr(NoObserver, "round_done", damage)
     with pytest.raises(KeyboardInterrupt):
         compare(folder, ["fedavg"], stop={"rounds": 1})
     (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]
@@ -264,7 +264,7 @@ def test_a_comparison_that_goes_on_tells_only_of_runs_that_have_ended(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Unwatched, "round_done", stop)
+        patch.setattr(NoObserver, "round_done", stop)
         with pytest.raises(KeyboardInterrupt):
             compare(folder, resumes=True, stop={"rounds": 3})
     (ended,) = json.loads((folder / "summary.json").read_text())["algorithms"]

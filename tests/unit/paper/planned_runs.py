@@ -6,7 +6,7 @@ from typing import Any
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
 from fediac.paper.to_do import Step, folder_of
-from fediac.runs.loop import Unwatched
+from fediac.runs.loop import NoObserver
 from tests.unit.paper.tiny_scenario import make_run_options
 
 TWO, FOUR = Until(rounds=2), Until(rounds=4)
@@ -25,14 +25,14 @@ def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> lis
     return taken
 
 
-class StopAfter(Unwatched):
+class StopAfter(NoObserver):
     """A user who presses Ctrl-C in the round after this one, or what else ends it."""
 
     def __init__(self, n_rounds: int, error: BaseException | None = None) -> None:
         self._left = n_rounds
         self._error = error or KeyboardInterrupt()
 
-    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of watchers
+    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of observers
         self._left -= 1
 
     def client_done(self) -> None:

@@ -28,7 +28,7 @@ from tests.tiny import make_settings, read_lines
 
 
 class Notes:
-    """A watcher that writes down what it is told."""
+    """An observer that writes down what it is told."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

@@ -26,7 +26,7 @@ from tests.tiny import make_settings, normed_model, read_lines, seeded
 
 
 class Spy:
-    """A watcher that writes down what it is told."""
+    """An observer that writes down what it is told."""
 
     def __init__(self) -> None:
         self.starts: list[tuple[int, Any]] = []
@@ -179,9 +179,9 @@ def test_an_interrupted_run_loses_no_round_between_checkpoints(tmp_path: Path) -
     changes: dict[str, Any] = {"stop": {"rounds": 4}, "save": {"checkpoint_every": 9}}
     settings = make_settings(tmp_path / "data", **changes)
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(settings, tmp_path / "run", resumes=False, watcher=StopAfter(3))
+        run_experiment(settings, tmp_path / "run", resumes=False, observer=StopAfter(3))
     spy = Spy()
-    run_experiment(settings, tmp_path / "run", resumes=True, watcher=spy)
+    run_experiment(settings, tmp_path / "run", resumes=True, observer=spy)
     assert spy.starts == [(3, 3)]
     assert spy.rounds == [4]
     run_experiment(settings, tmp_path / "whole", resumes=False)
@@ -191,13 +191,13 @@ def test_an_interrupted_run_loses_no_round_between_checkpoints(tmp_path: Path) -
 def test_a_watcher_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
     settings = make_settings(tmp_path / "data", clients={"participation": 2})
     spy = Spy()
-    run_experiment(settings, tmp_path / "run", resumes=False, watcher=spy)
+    run_experiment(settings, tmp_path / "run", resumes=False, observer=spy)
     assert spy.starts == [(2, None)]
     assert spy.n_clients_done == 6
     assert spy.rounds == [1, 2, 3]
     more = replace(settings, stop=StopSettings(rounds=4))
     spy = Spy()
-    run_experiment(more, tmp_path / "run", resumes=True, watcher=spy)
+    run_experiment(more, tmp_path / "run", resumes=True, observer=spy)
     assert spy.starts == [(2, 3)]
     assert spy.rounds == [4]
 

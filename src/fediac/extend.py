@@ -50,6 +50,7 @@ from fediac.core.rng import Stream, to_unit
 from fediac.core.sums import tree_sum
 from fediac.core.types import Indices, Levels, Packed, Update
 from fediac.core.voting import draw_votes
+from fediac.core.widths import Lanes, make_grid
 
 __all__ = [
     "MIN_PEAK",
@@ -67,6 +68,7 @@ __all__ = [
     "IndexedTotals",
     "Indices",
     "LaneMean",
+    "Lanes",
     "Levels",
     "Max",
     "Mean",
@@ -95,6 +97,7 @@ __all__ = [
     "keep_missed",
     "largest",
     "left_energy",
+    "make_grid",
     "pack_bits",
     "scale_to_peak",
     "send_chosen",

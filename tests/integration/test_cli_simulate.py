@@ -147,7 +147,7 @@ class TestSimulate:
         assert result.out.startswith("fedavg, 1 parameter, 1 client, fast switch")
         text = " ".join(result.out.split())
         assert "The switch served 1 packet and worked" in text
-        assert "at most 0 packets waiting and 0 slots open at a time." in text
+        assert "at most 0 packets waited and 0 slots stood open at a time." in text
 
     def test_rates_come_from_files(self, fediac: Command, tmp_path: Path) -> None:
         slow, fast = tmp_path / "slow.csv", tmp_path / "fast.up"

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CIFAR: dict[tuple[str, ...], str] = {
-    ("2", "recalibrated", "narrow"): "clip7-dense-recalibrate",
+    ("2", "recalibrated", "dense"): "clip7-dense-recalibrate",
     ("-", "recalibrated", "one width"): "recalibrate7",
     ("2", "averaged", "one width"): "clip7",
 }
@@ -20,12 +20,12 @@ CIFAR: dict[tuple[str, ...], str] = {
 
 DIGITS: dict[tuple[str, ...], str] = {
     ("9 bits", "-", "one width"): "base9",
-    ("9 bits", "-", "narrow"): "dense9",
+    ("9 bits", "-", "dense"): "dense9",
     ("8 bits", "-", "one width"): "base8",
     ("8 bits", "2", "one width"): "clip8",
     ("7 bits", "-", "one width"): "base7",
     ("7 bits", "2", "one width"): "clip7",
-    ("7 bits", "2", "narrow"): "clip7-dense",
+    ("7 bits", "2", "dense"): "clip7-dense",
 }
 """The row of the table on digits -> runs."""
 
@@ -101,7 +101,7 @@ def test_the_rows_on_digits_are_those_stored(row: tuple[str, ...]) -> None:
         assert list(cells) == costs(runs)
 
 
-def test_narrow_lanes_save_what_the_docs_say() -> None:
+def test_dense_lanes_save_what_the_docs_say() -> None:
     (run,) = runs_of("cifar10-iid", "clip7-dense-recalibrate")
     n_bytes = sum(
         bill * (7 / 3 if (way, phase) == ("up", "levels") else 1)
@@ -110,12 +110,12 @@ def test_narrow_lanes_save_what_the_docs_say() -> None:
         for phase, bill in phases.items()
     )
     text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
-    assert f"{n_bytes / 2**20:.1f} MiB: narrow lanes" in text
+    assert f"{n_bytes / 2**20:.1f} MiB: dense lanes" in text
 
 
 @pytest.mark.parametrize("scenario", ["digits-iid", "digits-noniid"])
 @pytest.mark.parametrize("names", [("base9", "dense9"), ("clip7", "clip7-dense")])
-def test_narrow_lanes_change_no_accuracy(scenario: str, names: tuple[str, str]) -> None:
+def test_dense_lanes_change_no_accuracy(scenario: str, names: tuple[str, str]) -> None:
     wide, narrow = (runs_of(scenario, each) for each in names)
     for one, other in zip(wide, narrow, strict=True):
         accuracies = [

@@ -119,8 +119,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     fig-theory       what theory promises of real rounds, and what happens
 
     \b
-    fediac           chooses the width of levels with the fewest bytes per progress
-    fediac-bound     takes the paper's: the smallest one above its bound
+    fediac           bits = "tuned": the width with the fewest bytes per progress
+    fediac-bound     bits = "bound", as in 'fediac run': the smallest above the bound
 
     \b
     Examples:

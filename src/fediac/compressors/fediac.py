@@ -102,8 +102,8 @@ class FediAC:
         fade: Share of the residual that a client forgets in every round that it takes
             part in; the paper's is 0. What others never vote for is then not kept for
             good.
-        clip: A client offers at most so many times the root mean square of its n_votes
-            largest magnitudes as its peak; None, the paper's: its peak. Levels beyond
+        clip: A client offers as its peak at most ``clip`` times the root mean square of
+            its n_votes largest magnitudes; None, the paper's: its peak. Levels beyond
             are clamped, and what that cuts stays in the residual. The paper's bound on
             the width (eq. 6) knows nothing of clamping.
         lanes: How wide lanes are, see `fediac.core.widths`; the paper's are ``"same"``,

@@ -1,4 +1,4 @@
-"""The hot functions of core and switch again, in plain C; on CUDA tensors in Triton.
+"""Hot functions of core, switch, sim and training again, in plain C and in Triton.
 
 Core asks `kernels_for` before every long loop and runs in NumPy or PyTorch when it gets
 None. The kernels give the same bits as core, so nobody can tell but by the time. Only

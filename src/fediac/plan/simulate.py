@@ -231,9 +231,9 @@ def _queue_sentence(timing: RoundTiming) -> str:
         f"The switch served {count(switch.n_packets, 'packet')} and worked "
         f"{100.0 * switch.utilization:.3g} % of the time; a packet waited "
         f"{_microseconds(switch.mean_wait_s)} on average and "
-        f"{_microseconds(switch.max_wait_s)} at most; there were at most "
-        f"{count(timing.max_waiting, 'packet')} waiting and "
-        f"{count(timing.max_open_slots, 'slot')} open at a time."
+        f"{_microseconds(switch.max_wait_s)} at most; at most "
+        f"{count(timing.max_waiting, 'packet')} waited and "
+        f"{count(timing.max_open_slots, 'slot')} stood open at a time."
     )
 
 

@@ -92,7 +92,8 @@ class TrainSettings:
         statistics: Batch norm's running statistics: ``average`` them every round; keep
             each client's own ``local``, tests then use their mean; or ``recalibrate``:
             average what clients see when they run the new global model on up to 250 of
-            their examples, which takes time and the same traffic.
+            their examples, which takes time and the same traffic. Models without batch
+            norm have none.
     """
 
     local_epochs: int = 1
@@ -182,8 +183,8 @@ class FediacSettings:
             1, or a power of two from 8 on. More make votes cheaper.
         residual: Keep what is not sent for the next round.
         fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-        clip: A client offers at most so many times the root mean square of its largest
-            entries, as many as it votes for, as its peak; levels beyond are clamped.
+        clip: A client offers as its peak at most ``clip`` times the root mean square of
+            its largest entries, as many as it votes for; levels beyond are clamped.
             Smaller widths then go further; the bound on the width does not know of it.
             By default nothing is clipped.
         lanes: How wide lanes are: ``same``, as many bits up as down; ``dense``, only as

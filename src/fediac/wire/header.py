@@ -61,11 +61,11 @@ HEADER = np.dtype(
         ("exchange", "<u2"),  # which exchange of the round, from 0
         ("client", "<u2"),
         ("packet", "<u4"),  # packet number in the exchange; the block in a block sum
-        ("n_items", "<u2"),  # votes, lanes or pairs in the payload
+        ("n_items", "<u2"),  # votes, lanes, levels or pairs in the payload
         ("threshold_or_count", "<u2"),  # votes needed; in an answer, clients counted
         ("aux", "<u4"),  # peak's float bits; next block; size of an indexed sum
         ("bits_up", "u1"),  # width of a lane on its way up, in a sum
-        ("bits", "u1"),  # width of a lane or level; in a tally, what a client knows
+        ("bits", "u1"),  # width of a lane or level; in a tally, the one asked for
         ("part", "u1"),  # which of the packets that answer one packet of a sum
         ("flags", "u1"),
     ]

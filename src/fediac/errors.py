@@ -11,6 +11,31 @@ class FediacError(Exception):
     """Base of all errors defined by this package."""
 
 
+class ArgumentError(FediacError, ValueError):
+    """An argument is out of range or does not fit another.
+
+    What stands around a call may know the argument by another name, such as a key of a
+    settings file or an option of a command; `called` says the same with that.
+
+    Args:
+        argument: Its name, as the function or class that was called has it.
+        rule: What it must be and what it was: ``must be at least 1, got 0``.
+    """
+
+    def __init__(self, argument: str, rule: str) -> None:
+        super().__init__(argument, rule)
+        self.argument = argument
+        self.rule = rule
+
+    def __str__(self) -> str:
+        """Return the sentence that begins with the argument."""
+        return f"{self.argument} {self.rule}"
+
+    def called(self, name: str) -> "ArgumentError":
+        """Return the same error about an argument that the reader knows as ``name``."""
+        return type(self)(name, self.rule)
+
+
 class ConfigError(FediacError):
     """A setting is unknown, missing or out of range."""
 

@@ -1,4 +1,20 @@
-from fediac.errors import say_count
+import pickle
+
+from fediac.errors import ArgumentError, say_count
+
+
+def test_an_argument_error_says_its_argument_first() -> None:
+    error = ArgumentError("n_votes", "must be at least 1, got 0")
+    assert str(error) == "n_votes must be at least 1, got 0"
+    assert isinstance(error, ValueError)
+
+
+def test_an_argument_error_can_be_told_with_the_reader_s_name() -> None:
+    error = ArgumentError("lr", "must be finite and above 0, got 0.0")
+    assert (
+        str(error.called("train.lr")) == "train.lr must be finite and above 0, got 0.0"
+    )
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_one_thing_is_not_called_like_several() -> None:

@@ -24,6 +24,7 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.plan.networks import NetworkSetting, make_network
+from fediac.runs.algorithm import Settled
 from fediac.runs.build import prepare_run
 from fediac.runs.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
@@ -32,11 +33,11 @@ from fediac.training.local import (
     Engine,
     Evaluation,
     LocalResult,
-    LocalSettings,
     Measured,
     draw_batches,
     normalize,
 )
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import build_model
 from fediac.training.partition import make_partition
 
@@ -50,7 +51,9 @@ class PlainLoop:
 
     def __init__(self) -> None:
         dataset = load_dataset("digits")
-        partition = make_partition(dataset, kind="writer", n_clients=N_CLIENTS, seed=1)
+        partition = make_partition(
+            dataset, partition="writer", n_clients=N_CLIENTS, seed=1
+        )
         images, self.labels = normalize(dataset.train, dataset)
         self.images = images.contiguous()
         self.clients = [torch.from_numpy(each) for each in partition.clients]
@@ -166,7 +169,9 @@ class FediacRounds:
 
     def __init__(self) -> None:
         settings = RunSettings(train=TrainSettings(device="cpu", lr=RATE, lr_decay=0.0))
-        federation = prepare_run(settings).federation
+        prepared = prepare_run(settings)
+        federation = prepared.federation
+        self._compressor = prepared.make_compressor(Settled())
         self._federation = replace(federation, engine=TrainOnly(federation.engine))
         self._progress = self._federation.start()
         self._network = make_network(
@@ -176,7 +181,7 @@ class FediacRounds:
 
     def run_round(self, round_number: int) -> float:
         """Run one round and its clock."""
-        done = self._federation.run_round(self._progress)
+        done = self._federation.run_round(self._progress, self._compressor)
         self._progress = done.progress
         simulate_round(done.ledger, self._network, seed=1, round_number=round_number)
         self.train_s.append(done.train_s)

@@ -11,32 +11,30 @@ The commands take it by name, because it can be made from the number of clients 
     fediac run examples/digits.toml --set algorithm=examples.own_compressor:RandomK
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 import fediac
 from fediac.extend import (
-    MIN_PEAK,
+    AsksSum,
+    Conditions,
+    Corrected,
+    ErrorFeedback,
+    Expected,
     Facts,
-    Grid,
-    LaneMean,
     Max,
-    Mean,
     Outcome,
-    Peak,
     Round,
     State,
     Stream,
     Sum,
-    Totals,
     Update,
-    ask,
-    begin,
+    add_levels,
     count_bits,
-    float32_above,
     pack_bits,
-    send_chosen,
+    scale_to_peak,
     to_unit,
     unsent,
 )
@@ -45,48 +43,46 @@ EVERY_CLIENT = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class RandomK:
+class RandomK(ErrorFeedback):
     """About ``share`` of the entries, picked anew each round, equal on all clients."""
 
-    n_clients: int
     share: float = 0.05
     bits: int = 12
 
-    def run_round(
-        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
     ) -> Round:
         """Yield a maximum and a sum; return the mean update."""
-        corrected = begin(update, state, stream, keeps_residual=True, out=out)
-        kept = corrected.values
-        agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
         shared = replace(stream, client=EVERY_CLIENT).purpose("random-k")
-        words = shared.words(0, update.shape[0], like=update)
+        words = shared.words(0, corrected.values.shape[0], like=corrected.values)
         picked = pack_bits(to_unit(words) < self.share)
         n_picked = count_bits(picked)
-        if agreed.peak < MIN_PEAK or not n_picked:
-            return unsent(
-                corrected,
-                State(kept),
-                n_votes=n_picked,
-                bits=self.bits,
-                peak=agreed.peak,
-            )
-        grid = Grid.of(peak=agreed.peak, bits=self.bits, n_clients=self.n_clients)
-        sent = send_chosen(kept, picked, grid, stream.purpose("rounding"), out=kept)
-        totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
+        peak, grid = yield from scale_to_peak(
+            corrected, bits=self.bits, n_clients=self.n_clients
         )
+        if grid is None or not n_picked:
+            return unsent(corrected, state, n_votes=n_picked, bits=self.bits, peak=peak)
+        added = yield from add_levels(corrected, picked, grid, stream, kept=kept)
         facts = Facts(
             n_votes=n_picked,
-            n_chosen=sent.n_levels,
+            n_chosen=added.n_counted,
             bits=grid.bits_down,
-            peak=agreed.peak,
+            peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=corrected.energy - sent.chosen_energy + sent.left_energy,
+            left_energy=added.left_energy,
         )
-        mean = Mean((LaneMean(totals, grid.scale, picked),))
-        return Outcome(mean, State(kept), facts)
+        return Outcome(added.mean, state, facts)
+
+    def asks(self) -> Iterator[AsksSum]:
+        """Yield what needs room in a switch, so that one without it is refused."""
+        yield AsksSum(((self.bits, self.bits),))
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield the exchanges of a round, so that ``fediac simulate`` can time it."""
+        n_picked = round(self.share * conditions.dim)
+        yield (Expected(Max),)
+        yield (Expected(Sum, n_picked, n_picked, bits=self.bits),)
 
 
 def main() -> None:
@@ -99,7 +95,7 @@ def main() -> None:
         for _ in range(n_clients)
     ]
     exact = np.mean(updates, axis=0)
-    voted = fediac.FediAC(n_clients, n_votes=dim // 20, threshold=2, bits=12)
+    voted = fediac.FediAC(n_clients, threshold=2, bits=12)
     result = fediac.aggregate(updates, voted, seed=1, round_number=1)
     share = result.facts.chosen / dim
     blind = RandomK(n_clients, share)

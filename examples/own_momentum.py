@@ -9,41 +9,27 @@ lies in the extras of its state, so a run that is interrupted goes on to the sam
     fediac report runs/momentum
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fediac import FediAC
-from fediac.extend import Round, State, Stream, Update
+from fediac.extend import Round, State, Stream, Update, Wrapper
 
 
 @dataclass(frozen=True, slots=True)
-class Momentum:
+class Momentum(Wrapper):
     """What ``inner`` does, with ``share`` of all earlier updates added to each one."""
 
-    inner: FediAC
     share: float = 0.5
-
-    @property
-    def n_clients(self) -> int:
-        """Clients of the round."""
-        return self.inner.n_clients
-
-    @property
-    def threshold(self) -> int:
-        """Votes an entry needs, by which a switch with bounded memory is timed."""
-        return self.inner.threshold
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
     ) -> Round:
         """Run a round of ``inner`` with the velocity instead of the update."""
         velocity = self.share * state.extras.get("velocity", 0.0) + update
-        outcome = yield from self.inner.run_round(
-            velocity, replace(state, extras={}), stream, out=out
-        )
-        after = replace(outcome.state, extras={"velocity": velocity})
-        return replace(outcome, state=after)
+        outcome = yield from self.inner.run_round(velocity, state, stream, out=out)
+        return outcome.keeping(velocity=velocity)
 
 
-def momentum(n_clients: int, dim: int) -> Momentum:
+def momentum(n_clients: int) -> Momentum:
     """Return FediAC with the paper's votes and threshold on updates with momentum."""
-    return Momentum(FediAC(n_clients, n_votes=-(-dim // 20), threshold=3))
+    return Momentum(FediAC(n_clients))

@@ -280,10 +280,10 @@ beta = 0.5
 [model]
 name = "test-cnn"
 [clients]
-number = {N_CLIENTS}
-participation = "100%"
+n_clients = {N_CLIENTS}
+n_participants = "100%"
 [train]
-local_epochs = 5
+epochs = 5
 batch_size = 50
 lr = 0.1
 lr_decay = 40

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from fediac.runs.settings import RunSettings, parse_settings
+from fediac.compressors import Compressor
+from fediac.runs.settings import RunSettings, parse_run
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.datasets.types import make_dataset
+from fediac.training.federation import FederatedRound, Federation, Progress
 from fediac.training.models import Shape
 
 SHAPE = (1, 6, 6)
@@ -83,19 +85,19 @@ def make_settings(folder: Path, **changes: Any) -> RunSettings:
     table: dict[str, Any] = {
         "data": {"name": "tiny", "folder": str(folder), "partition": "iid"},
         "model": {"name": "tests.tiny:plain_model"},
-        "clients": {"number": 3},
-        "train": {"local_steps": 2, "batch_size": 8, "at_once": 2, "device": "cpu"},
+        "clients": {"n_clients": 3},
+        "train": {"steps": 2, "batch_size": 8, "n_at_once": 2, "device": "cpu"},
         "network": {"rates": ["700"], "compute_s": 0.1},
         "stop": {"rounds": 3},
-        "fediac": {"votes": "20%", "threshold": 2},
-        "libra": {"sent": "5%", "hot_rounds": 1},
+        "fediac": {"n_votes": "20%", "threshold": 2},
+        "libra": {"n_sent": "5%", "hot_rounds": 1},
     }
     for name, value in changes.items():
         if isinstance(value, dict):
             table[name] = table.get(name, {}) | value
         else:
             table[name] = value
-    return parse_settings(RunSettings, table, source="test")
+    return parse_run(table, source="test")
 
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
@@ -114,3 +116,17 @@ def seeded(build: Callable[[Shape, int], nn.Module], seed: int = 3) -> nn.Module
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return build(SHAPE, N_CLASSES)
+
+
+class OneAlgorithm:
+    """A federation whose rounds all run with the same algorithm."""
+
+    def __init__(self, federation: Federation, compressor: Compressor) -> None:
+        self.federation = federation
+        self.compressor = compressor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.federation, name)
+
+    def run_round(self, progress: Progress, **settings: Any) -> FederatedRound:
+        return self.federation.run_round(progress, self.compressor, **settings)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fediac.core.ledger import PAYLOAD, Ledger
     from fediac.sim.network import Network
     from fediac.switch import Switch
-    from fediac.training.local import LocalSettings
+    from fediac.training.local_settings import LocalSettings
     from fediac.transports.aggregate import Aggregate, aggregate
     from fediac.transports.views import WIRE
 
@@ -59,10 +59,10 @@ _MODULES = {
     "fediac.switch": ("Switch",),
     "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
     "fediac.sim.network": ("Network",),
-    "fediac.training.local": ("LocalSettings",),
+    "fediac.training.local_settings": ("LocalSettings",),
     "fediac.api.experiment": ("Experiment",),
 }
-"""Where each public name comes from. The last two need PyTorch."""
+"""Where each public name comes from. The last needs PyTorch."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it

@@ -1,6 +1,7 @@
 """Every error of this package that is not a plain ``ValueError``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 INTERRUPTED = 130
@@ -70,6 +71,24 @@ class RemoteProtocolError(FediacError):
 
 class TraceError(FediacError, ValueError):
     """A trace of rates cannot be used: damaged, decreasing, negative or silent."""
+
+
+@contextmanager
+def named(names: Mapping[str, str]) -> Iterator[None]:
+    """Call arguments what the user calls them, in errors that are raised inside.
+
+    Args:
+        names: Argument -> option or setting.
+
+    Raises:
+        ConfigError: Instead of an error about one of these arguments.
+    """
+    try:
+        yield
+    except ArgumentError as error:
+        if error.argument not in names:
+            raise
+        raise ConfigError(str(error.called(names[error.argument]))) from error
 
 
 def hint_name(name: str, known: Iterable[str]) -> str:

@@ -2,9 +2,24 @@
 
 A compressor is a dataclass with ``n_clients`` and ``run_round``, a generator: each
 ``yield from ask(...)`` carries an exchange, and the end is ``return Outcome(...)``.
-`examples/own_compressor.py` is a whole one; CONTRIBUTING.md has a table of exchanges.
+One made from `ErrorFeedback` writes ``compress`` instead, and has a residual and its
+fade; one made from `Wrapper` runs another's round with another update.
+`examples/own_compressor.py` and `examples/own_momentum.py` are whole ones;
+CONTRIBUTING.md has a table of exchanges.
 """
 
+from fediac.compressors.checks import count_share
+from fediac.compressors.feedback import ErrorFeedback
+from fediac.compressors.forecast import (
+    AsksBlockSum,
+    AsksIndexedSum,
+    AsksSum,
+    AsksTally,
+    Conditions,
+    Expected,
+    share_of_some,
+    union_of,
+)
 from fediac.compressors.protocol import (
     Compressor,
     Facts,
@@ -12,12 +27,18 @@ from fediac.compressors.protocol import (
     Round,
     State,
     ask,
+)
+from fediac.compressors.steps import (
+    Added,
+    add_levels,
     begin,
     left_energy,
     scale_to_peak,
     unsent,
 )
+from fediac.compressors.wrapper import Wrapper
 from fediac.core.bitpack import count_bits, indices_of, pack_bits, unpack_bits
+from fediac.core.corrected import Corrected
 from fediac.core.exact_divide import divide
 from fediac.core.exchange import (
     BlockSum,
@@ -45,21 +66,31 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import fade_residual, keep_missed, take_back
+from fediac.core.residual import keep_missed, take_back
 from fediac.core.rng import Stream, to_unit
+from fediac.core.shares import Share
 from fediac.core.sums import tree_sum
 from fediac.core.types import Indices, Levels, Packed, Update
 from fediac.core.voting import draw_votes
-from fediac.core.widths import Lanes, make_grid
+from fediac.core.widths import Lanes, lane_widths, make_grid
 
 __all__ = [
     "MIN_PEAK",
+    "Added",
+    "AsksBlockSum",
+    "AsksIndexedSum",
+    "AsksSum",
+    "AsksTally",
     "BlockMean",
     "BlockSum",
     "BlockTotals",
     "Compressor",
+    "Conditions",
     "Consensus",
     "Contributors",
+    "Corrected",
+    "ErrorFeedback",
+    "Expected",
     "Facts",
     "FloatMean",
     "Grid",
@@ -78,34 +109,40 @@ __all__ = [
     "Round",
     "ServerSum",
     "ServerTotals",
+    "Share",
     "State",
     "Stream",
     "Sum",
     "Tally",
     "Totals",
     "Update",
+    "Wrapper",
+    "add_levels",
     "ask",
     "begin",
     "count_bits",
+    "count_share",
     "divide",
     "draw_votes",
     "energy_of",
-    "fade_residual",
     "float32_above",
     "indices_of",
     "indices_of_largest",
     "keep_missed",
+    "lane_widths",
     "largest",
     "left_energy",
     "make_grid",
     "pack_bits",
     "scale_to_peak",
     "send_chosen",
+    "share_of_some",
     "stochastic_round",
     "subtract_sent",
     "take_back",
     "to_unit",
     "tree_sum",
+    "union_of",
     "unpack_bits",
     "unsent",
 ]

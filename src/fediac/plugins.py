@@ -20,6 +20,7 @@ from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.errors import (
     AlgorithmError,
+    ArgumentError,
     ConfigError,
     FediacError,
     hint_name,
@@ -95,7 +96,7 @@ def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
             f"algorithm {algorithm!r} must return a compressor, got {say_fault(error)}"
         ) from error
     compressor = _checked(algorithm, made, n_clients)
-    is_ours = type(made) in {entry.compressor for entry in CATALOG.values()}
+    is_ours = type(made) in CATALOG.values()
     return compressor if is_ours else _Named(compressor, algorithm)
 
 
@@ -137,9 +138,9 @@ class _Named:
             if not isinstance(made, Generator):
                 return made  # whoever runs rounds says what is wrong
             outcome = require_outcome((yield from made))
-        except FediacError:
-            raise
         except (Exception, SystemExit) as error:
+            if _is_told(error):
+                raise
             raise _failure(self._algorithm, error) from error
         parts = tuple(_NamedPart(each, self._algorithm) for each in outcome.mean.parts)
         return replace(outcome, mean=Mean(parts))
@@ -155,10 +156,18 @@ class _NamedPart:
     def write(self, out: Update) -> None:
         try:
             self.part.write(out)
-        except FediacError:
-            raise
         except (Exception, SystemExit) as error:
+            if _is_told(error):
+                raise
             raise _failure(self.algorithm, error) from error
+
+
+def _is_told(error: BaseException) -> bool:
+    """Return whether an error says by itself what is wrong in a round.
+
+    An argument is the user's own, in a call of theirs: they want to know where.
+    """
+    return isinstance(error, FediacError) and not isinstance(error, ArgumentError)
 
 
 def _failure(algorithm: str, error: BaseException) -> AlgorithmError:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, aggregate
-from fediac.compressors import CATALOG, Compressor
+from fediac.compressors import CATALOG, Compressor, ErrorFeedback
 from fediac.core.ledger import Direction
 from fediac.core.widths import Lanes
 from fediac.transports import Aggregate
@@ -83,16 +83,12 @@ COMPRESSORS: dict[str, Build] = {
     "topk": lambda n, d: TopK(n, share(d)),
 }
 
-FORGETFUL: dict[str, Build] = {
-    "fediac": lambda n, d: FediAC(n, share(d), 1, bits=12, residual=False),
-    "switchml": lambda n, _: SwitchML(n, residual=False),
-    "omnireduce": lambda n, d: OmniReduce(n, share(d), residual=False),
-    "libra": lambda n, d: Libra(n, share(d), hot(d), residual=False),
-    "libra of narrow pairs": lambda n, d: Libra(
-        n, share(d), hot(d), residual=False, bits=12, narrow=True
-    ),
-    "topk": lambda n, d: TopK(n, share(d), residual=False),
-}
+FEEDBACK = [
+    name
+    for name, build in COMPRESSORS.items()
+    if isinstance(build(2, 20), ErrorFeedback)
+]
+"""Those that keep what they do not send."""
 
 ARRAYS: dict[str, tuple[Make, type[Any]]] = {
     "numpy float32": (KINDS["numpy"], np.float32),
@@ -111,11 +107,11 @@ def arrays(request: pytest.FixtureRequest) -> tuple[Make, type[Any]]:
     return ARRAYS[request.param]
 
 
-def test_every_algorithm_is_in_the_tables() -> None:
+def test_every_algorithm_is_in_the_table() -> None:
     tested = {type(build(2, 20)) for build in COMPRESSORS.values()}
-    assert tested == {entry.compressor for entry in CATALOG.values()}
-    forgetful = {type(build(2, 20)) for build in FORGETFUL.values()}
-    assert forgetful == tested - {FedAvg}
+    assert tested == set(CATALOG.values())
+    kept = {type(COMPRESSORS[name](2, 20)) for name in FEEDBACK}
+    assert kept == tested - {FedAvg}
 
 
 LANES_OF: dict[str, Callable[[Lanes], Compressor]] = {
@@ -302,12 +298,13 @@ def test_zero_update_gives_a_zero_mean(
     check_packet_counts(packets)
 
 
-@pytest.mark.parametrize("name", FORGETFUL)
+@pytest.mark.parametrize("name", FEEDBACK)
 def test_without_residual_nothing_is_kept_and_the_mean_is_the_same(
     name: str, arrays: tuple[Make, type[Any]]
 ) -> None:
     make, dtype = arrays
-    forgetful = FORGETFUL[name](3, 300)
+    mindful: Any = COMPRESSORS[name](3, 300)
+    forgetful = replace(mindful, residual=False)
     updates = make_updates(3, 300, make, dtype)
     packets, whole = (
         run_round(updates, forgetful, transport=transport)
@@ -315,20 +312,18 @@ def test_without_residual_nothing_is_kept_and_the_mean_is_the_same(
     )
     assert packets.fingerprint() == whole.fingerprint()
     assert [state.residual for state in packets.states] == [None] * 3
-    anything: Any = forgetful
-    mindful = replace(anything, residual=True)
     assert bytes_of(run_round(updates, mindful).mean) == bytes_of(packets.mean)
 
 
 @pytest.mark.parametrize(
     "magnitude", [1.0, 2.0**-110], ids=["usual", "nothing to send"]
 )
-@pytest.mark.parametrize("name", FORGETFUL)
+@pytest.mark.parametrize("name", FEEDBACK)
 def test_a_residual_that_fades_is_a_share_of_what_it_would_be(
     name: str, arrays: tuple[Make, type[Any]], magnitude: float
 ) -> None:
     make, dtype = arrays
-    anything: Any = FORGETFUL[name](3, 300)
+    compressor: Any = COMPRESSORS[name](3, 300)
     first, second = (
         [
             make(to_numpy(each) * dtype(magnitude))
@@ -336,11 +331,11 @@ def test_a_residual_that_fades_is_a_share_of_what_it_would_be(
         ]
         for number in (1, 2)
     )
-    before = run_round(first, replace(anything, residual=True)).states
+    before = run_round(first, compressor).states
     whole, faded = (
         run_round(
             second,
-            replace(anything, residual=True, fade=fade),
+            replace(compressor, fade=fade),
             round_number=2,
             states=before,
         )
@@ -351,3 +346,13 @@ def test_a_residual_that_fades_is_a_share_of_what_it_would_be(
         assert residual_bytes(after) == bytes_of(state.residual * 0.75)
     others = faded.fingerprint() | {"residuals": whole.fingerprint()["residuals"]}
     assert others == whole.fingerprint()
+
+
+def test_extras_that_an_algorithm_does_not_know_pass_through_it(build: Build) -> None:
+    compressor = build(3, 300)
+    updates = make_updates(3, 300, np.array, np.float32)
+    plain = run_round(updates, compressor)
+    extras = {"velocity": np.ones(2)}
+    kept = run_round(updates, compressor, states=[State(extras=extras)] * 3)
+    assert kept.fingerprint() == plain.fingerprint()
+    assert all(state.extras == extras for state in kept.states)

@@ -40,7 +40,7 @@ def test_round_shows_every_algorithm_and_a_conclusion(fediac: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--dim=100", "--clients=1024"], "times more than SwitchML ("),
+        (["--dim=1", "--clients=1024"], "times more than SwitchML ("),
         (["--dim=1"], "in this round, as much as SwitchML. What"),
     ],
 )
@@ -176,8 +176,8 @@ def small_demo(n_rounds: int) -> RunSettings:
     """The demo's settings, but a few steps of a few clients."""
     return replace(
         demo_settings(n_rounds),
-        clients=ClientSettings(number=4),
-        train=TrainSettings(local_steps=2, device="cpu"),
+        clients=ClientSettings(n_clients=4),
+        train=TrainSettings(steps=2, device="cpu"),
     )
 
 

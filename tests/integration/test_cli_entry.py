@@ -187,7 +187,7 @@ def test_an_unknown_format_or_list_says_what_there_is(fediac: Command) -> None:
     [
         "list",
         "doctor",
-        "theory --dim=1e9 --clients=20 --votes=5% --threshold=3 --alpha=-0.4",
+        "theory --dim=1e9 --clients=20 --n-votes=5% --threshold=3 --alpha=-0.4",
         "simulate --dim=20000 --clients=3 --rounds=2",
         "motivation --sizes=1000,20000 --clients=3",
         "round --dim=20000 --clients=3",
@@ -252,10 +252,10 @@ class TestSettings:
         found = {
             each["key"]: each for each in fediac.json("list", "settings")["settings"]
         }
-        assert found["fediac.votes"] == {
-            "key": "fediac.votes",
+        assert found["fediac.n_votes"] == {
+            "key": "fediac.n_votes",
             "table": "fediac",
-            "name": "votes",
+            "name": "n_votes",
             "kind": 'a whole number or a share such as "5%"',
             "default": "5%",
             "meaning": "Entries a client votes for (k): a count, or a share of all "
@@ -346,7 +346,7 @@ def test_an_argument_is_called_what_help_calls_it() -> None:
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
 def test_a_command_may_have_nowhere_to_write(closed: str) -> None:
-    options = "--dim=9 --clients=2 --votes=3 --threshold=1 --alpha=-1"
+    options = "--dim=9 --clients=2 --n-votes=3 --threshold=1 --alpha=-1"
     code = f"""
 import sys
 sys.{closed} = None
@@ -420,7 +420,7 @@ def imported_by(*arguments: str | Path) -> list[str]:
         (["--help"], []),
         (["run", "--help"], []),
         (["--version"], []),
-        (["list", "settings"], []),
+        (["list", "settings"], ["numpy"]),
         (["run"], []),
         (["simulate", "--dim=1000", "--clients=2"], ["numpy"]),
         (["round", "--dim=1000", "--clients=2"], ["numpy"]),

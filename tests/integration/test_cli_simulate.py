@@ -36,7 +36,7 @@ class TestSimulate:
     def test_the_first_phase_of_fediac_has_the_papers_traffic(
         self, fediac: Command
     ) -> None:
-        options = ["--dim=11173962", "--clients=20", "--bits=10"]
+        options = ["--dim=11173962", "--clients=20", "--set=bits=10"]
         small = fediac.json("simulate", *options, "--chosen=1")["payload_mib"]
         # One level of 10 bits from each client, up and down, beside the votes.
         assert small == pytest.approx(53.3, abs=0.05)
@@ -45,17 +45,20 @@ class TestSimulate:
         assert more - small == pytest.approx(levels_mib, rel=1e-9)
 
     def test_entries_that_share_votes_make_them_cheaper(self, fediac: Command) -> None:
-        options = ["--clients=20", "--chosen=1", "--bits=10"]
+        options = ["--clients=20", "--chosen=1", "--set=bits=10"]
         alone = fediac.json("simulate", *options)["payload_mib"]
-        shared = fediac.json("simulate", *options, "--entries-per-vote=8")
+        shared = fediac.json("simulate", *options, "--set=entries_per_vote=8")
         assert shared["payload_mib"] == pytest.approx(alone / 8, abs=0.001)
-        assert shared["entries_per_vote"] == 8
+        assert shared["settings"]["entries_per_vote"] == 8
 
     def test_narrow_lanes_make_the_way_up_cheaper(self, fediac: Command) -> None:
-        options = ["--clients=20", "--algorithm=switchml", "--bits=8"]
+        options = ["--clients=20", "--algorithm=switchml", "--set=bits=8"]
         same = fediac.json("simulate", *options)
-        narrow = fediac.json("simulate", *options, "--lanes=dense")
-        assert (same["lanes"], narrow["lanes"]) == ("same", "dense")
+        narrow = fediac.json("simulate", *options, "--set=lanes=dense")
+        assert (same["settings"]["lanes"], narrow["settings"]["lanes"]) == (
+            "same",
+            "dense",
+        )
         # Four bits up and eight down; packets up are half as many, answers in two.
         assert narrow["payload_mib"] == pytest.approx(0.75 * same["payload_mib"])
         (slow,), (fast,) = same["rounds"], narrow["rounds"]
@@ -63,11 +66,34 @@ class TestSimulate:
 
     def test_the_threshold_decides_how_much_is_agreed_on(self, fediac: Command) -> None:
         def chosen(*options: str) -> int:
-            found: int = fediac.json("simulate", *SMALL, *options)["chosen"]
-            return found
+            exchanges = fediac.json("simulate", *SMALL, *options)["exchanges"]
+            found = {each["phase"]: each["items_up"] for each in exchanges}
+            return int(found["levels"])
 
-        assert chosen("--threshold=1") > chosen("--threshold=2") > chosen()
-        assert chosen() == chosen("--threshold=100%")
+        one, two, all_of_them = (
+            chosen(f"--set=threshold={each}") for each in ("1", "2", "100%")
+        )
+        assert one > two > all_of_them
+        assert chosen() == one  # 15 % of 3 clients
+
+    def test_more_votes_make_more_agree(self, fediac: Command) -> None:
+        few, many = (
+            fediac.json("simulate", *SMALL, f"--set=n_votes={each}")["payload_mib"]
+            for each in ("1%", "10%")
+        )
+        assert few < many
+
+    def test_a_users_own_algorithm_is_timed_by_what_it_says(
+        self, fediac: Command
+    ) -> None:
+        name = "--algorithm=examples.own_compressor:RandomK"
+        found = fediac.json("simulate", *SMALL, name)
+        assert [each["items_up"] for each in found["exchanges"]] == [0, 1000]
+        inside = fediac.json("simulate", *SMALL)
+        name = "--algorithm=examples.own_momentum:momentum"
+        around = fediac.json("simulate", *SMALL, name, "--memory=100000")
+        assert around["exchanges"] == inside["exchanges"]
+        assert around["measured_percent"] == inside["measured_percent"] == [82, 126]
 
     def test_what_real_rounds_took_is_said_beside_what_is_expected(
         self, fediac: Command
@@ -181,43 +207,46 @@ class TestSimulate:
                 "got 1000000000000000000",
             ),
             (["--plot="], "--plot must name a file, got ''"),
-            (["--chosen=0"], "--chosen must be in 1..20000 (--dim), got 0"),
+            (["--chosen=0"], "--chosen must be in 1..20000 (dim), got 0"),
             (
                 ["--algorithm=fediak"],
                 "unknown algorithm 'fediak'; did you mean 'fediac'?",
             ),
             (
-                ["--algorithm=libra", "--bits=8"],
-                "--bits does not apply to libra, only to fediac, switchml",
-            ),
-            (
                 ["--algorithm=switchml", "--chosen=5%"],
-                "--chosen does not apply to switchml, only to fediac, omnireduce, "
-                "libra, topk",
+                "--chosen does not apply to switchml, whose clients agree on no "
+                "entries",
             ),
             (
-                ["--algorithm=topk", "--threshold=3"],
-                "--threshold does not apply to topk, only to fediac",
+                ["--algorithm=topk", "--set=threshold=3"],
+                "--set: unknown key 'threshold' in [topk]; there are n_sent, residual, "
+                "fade",
             ),
             (
-                ["--algorithm=libra", "--lanes=dense"],
-                "--lanes does not apply to libra, only to fediac, switchml",
+                ["--set=votes=3"],
+                "--set: unknown key 'votes' in [fediac]; did you mean 'n_votes'?",
             ),
             (
-                ["--lanes=wide"],
-                "--lanes must be one of same, dense, words, got 'wide'",
+                ["--set=lanes=wide"],
+                '--set: fediac.lanes must be "same" or "dense" or "words", '
+                "got 'wide'",
             ),
             (
-                ["--algorithm=libra", "--entries-per-vote=8"],
-                "--entries-per-vote does not apply to libra, only to fediac",
+                ["--set=threshold=4"],
+                "threshold must be in 1..3 (clients in a round), got 4",
             ),
             (
-                ["--entries-per-vote="],
-                "--entries-per-vote must be a whole number, got ''",
+                ["--set=bits=2"],
+                "bits must leave room for 3 clients (at least 3), got 2",
             ),
             (
-                ["--entries-per-vote=9"],
-                "--entries-per-vote must be 1 or a power of two in 8..4096, got 9",
+                ["--set=entries_per_vote=9"],
+                "entries_per_vote must be 1 or a power of two in 8..4096, got 9",
+            ),
+            (
+                ["--algorithm=examples.own_momentum:momentum", "--set=bits=3"],
+                "--set is for algorithms of 'fediac list'; your own has its settings "
+                "in its file, got bits=3",
             ),
             (
                 ["--memory=10"],
@@ -225,7 +254,7 @@ class TestSimulate:
                 "from 3 clients, got 10",
             ),
             (
-                ["--memory=9000"],
+                ["--set=threshold=3", "--memory=9000"],
                 "--memory must be at least 12288 for a tally from 3 clients, got 9000",
             ),
             (
@@ -257,7 +286,7 @@ class TestSimulate:
         assert result == Result(
             2,
             "",
-            "error: --rates must let client 0 send 3 packets within 6 days, "
+            "error: --rates must let client 0 send 5 packets within 6 days, "
             "got 0.0001 packets/s\n",
         )
 

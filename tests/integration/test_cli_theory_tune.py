@@ -17,11 +17,12 @@ def theory_arguments(**changes: str) -> list[str]:
     settings = {
         "dim": "11173962",
         "clients": "20",
-        "votes": "558698",
+        "n_votes": "558698",
         "threshold": "3",
         "alpha": "-0.5",
     } | changes
-    return ["theory", *(f"--{name}={value}" for name, value in settings.items())]
+    options = {name.replace("_", "-"): value for name, value in settings.items()}
+    return ["theory", *(f"--{name}={value}" for name, value in options.items())]
 
 
 def power_law(dim: int, seed: int) -> NDArray[np.float32]:
@@ -63,8 +64,8 @@ class TestTheory:
         assert 0.0 < found["gamma"] < 1.0
 
     def test_numbers_may_be_written_in_any_usual_way(self, fediac: Command) -> None:
-        plain = theory_arguments(dim="1000000000", votes="50000000", threshold="3")
-        fancy = theory_arguments(dim="1e9", votes="5%", threshold="15%")
+        plain = theory_arguments(dim="1000000000", n_votes="50000000", threshold="3")
+        fancy = theory_arguments(dim="1e9", n_votes="5%", threshold="15%")
         assert fediac.json(*fancy) == fediac.json(*plain)
 
     def test_a_fitted_resnet18_has_the_known_errors(self, fediac: Command) -> None:
@@ -97,18 +98,18 @@ class TestTheory:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"threshold": "0"}, "--threshold must be in 1..20 (--clients), got 0"),
+            ({"threshold": "0"}, "--threshold must be in 1..20 (n_clients), got 0"),
             (
                 {"threshold": "21"},
-                "--threshold must be in 1..20 (--clients), got 21",
+                "--threshold must be in 1..20 (n_clients), got 21",
             ),
             ({"clients": "0"}, "--clients must be at least 1, got 0"),
             ({"dim": "0"}, "--dim must be at least 1, got 0"),
             ({"dim": "many"}, "--dim must be a whole number, got 'many'"),
-            ({"votes": "0"}, "--votes must be in 1..11173962 (--dim), got 0"),
+            ({"n_votes": "0"}, "--n-votes must be in 1..11173962 (dim), got 0"),
             (
-                {"votes": "some"},
-                "--votes must be a whole number or a share such as 5%, got 'some'",
+                {"n_votes": "some"},
+                "--n-votes must be a whole number or a share such as 5%, got 'some'",
             ),
             ({"alpha": "steep"}, "--alpha must be a number, got 'steep'"),
             ({"alpha": "0.5"}, "--alpha must be finite and below 0, got 0.5"),
@@ -153,7 +154,7 @@ class TestTune:
     def test_options_choose_clients_votes_thresholds_and_length(
         self, fediac: Command, three_updates: Path
     ) -> None:
-        options = ["--clients=50", "--votes=1%", "--thresholds=2-3", "--top=7"]
+        options = ["--clients=50", "--n-votes=1%", "--thresholds=2-3", "--top=7"]
         found = fediac.json("tune", three_updates, *options)
         assert (found["n_clients"], found["n_votes"]) == (50, 50)
         assert len(found["candidates"]) == 7
@@ -200,7 +201,7 @@ class TestTune:
     def test_thresholds_that_leave_no_choice_are_refused(
         self, fediac: Command, three_updates: Path
     ) -> None:
-        options = ["--clients=1000", "--votes=1", "--thresholds=1000"]
+        options = ["--clients=1000", "--n-votes=1", "--thresholds=1000"]
         result = fediac("tune", three_updates, *options)
         assert result == Result(
             2,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from fediac.core.shares import parse_share
+from fediac.compressors import Compressor, FediAC
+from fediac.compressors.forecast import measured_of
 from fediac.paper import sweeps, tables
 from fediac.paper.inventory import list_stored, render_inventory
 from fediac.paper.plan import Product, Scope
@@ -19,8 +21,9 @@ from fediac.paper.scenarios import find_scenario
 from fediac.paper.stored import StoredRun, read_stored
 from fediac.paper.target_rows import Row, make_row
 from fediac.paper.targets import find_target
-from fediac.plan.expected_traffic import MEASURED, ExpectedRound, expected_ledger
+from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
+from fediac.runs.algorithm import Settled, make_compressor
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -250,20 +253,28 @@ def test_the_readme_has_the_numbers_of_digits(label: str) -> None:
 
 
 def test_what_real_rounds_take_of_the_expected_payload_is_what_is_said() -> None:
-    found: dict[str, list[float]] = {name: [] for name in MEASURED}
+    found: dict[str, tuple[list[float], tuple[int, int]]] = {}
     for run in read_stored(RESULTS):
-        settings = run.settings
-        fediac = settings.fediac
-        is_usual = fediac.law == "bernoulli" and fediac.votes == "5%"
-        if run.seed != 1 or settings.algorithm not in MEASURED:
+        compressor = _compressor(run)
+        said = measured_of(compressor)
+        if run.seed != 1 or said is None:
             continue
-        if settings.algorithm == "fediac" and not is_usual:
-            continue
+        shares, _ = found.setdefault(run.settings.algorithm, ([], said))
         for record in run.records:
-            share = _payload(record) / _expected(run, record["bits"])
-            found[settings.algorithm].append(100 * share)
-    for name, shares in found.items():
-        assert (round(min(shares)), round(max(shares))) == MEASURED[name]
+            share = _payload(record) / _expected(run, compressor, record["bits"])
+            shares.append(100 * share)
+    assert found.keys() == {"fediac", "omnireduce", "libra"}
+    for shares, said in found.values():
+        assert (round(min(shares)), round(max(shares))) == said
+
+
+def _compressor(run: StoredRun) -> Compressor:
+    return make_compressor(
+        run.settings,
+        n_clients=run.settings.clients.n_clients,
+        dim=find_scenario(run.scenario).paper.dim,
+        settled=Settled(),
+    )
 
 
 def _payload(record: Mapping[str, Any]) -> float:
@@ -273,16 +284,9 @@ def _payload(record: Mapping[str, Any]) -> float:
     return float(sum(counted))
 
 
-def _expected(run: StoredRun, bits: int) -> float:
-    settings, dim = run.settings, find_scenario(run.scenario).paper.dim
-    sent = {"libra": settings.libra.sent, "omnireduce": settings.omnireduce.sent}
-    share = sent.get(settings.algorithm)
-    setting = ExpectedRound(
-        settings.algorithm,
-        dim,
-        settings.clients.number,
-        None if share is None else parse_share(share, of=dim, name="share"),
-        bits=bits,
-        threshold=int(settings.fediac.threshold),
-    )
+def _expected(run: StoredRun, compressor: Compressor, bits: int) -> float:
+    if isinstance(compressor, FediAC):
+        compressor = replace(compressor, bits=bits)
+    dim = find_scenario(run.scenario).paper.dim
+    setting = ExpectedRound(run.settings.algorithm, compressor, dim)
     return expected_ledger(setting).traffic().payload_bits / 8

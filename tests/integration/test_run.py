@@ -29,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
     "fediac": {"model": NORMED},
     "fediac tuned by a server": {"tuning": "server"},
     "fediac, two of three": {
-        "clients": {"participation": 2},
+        "clients": {"n_participants": 2},
         "model": NORMED,
         "train": {"statistics": "local"},
     },
@@ -39,7 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "fediac tuned by a server, two of three, recalibrated": {
         "tuning": "server",
-        "clients": {"participation": 2},
+        "clients": {"n_participants": 2},
         "model": NORMED,
         "train": {"statistics": "recalibrate"},
     },
@@ -95,7 +95,7 @@ def settings_of(
     table = {"save": {"checkpoint_every": 1}} | CASES[name] | changes
     table["stop"] = {"rounds": n_rounds} | changes.get("stop", {})
     # One client at a time: its observer's events then come in order.
-    table["train"] = {"at_once": 1} | table.get("train", {})
+    table["train"] = {"n_at_once": 1} | table.get("train", {})
     return make_settings(tmp_path / "data", **table)
 
 
@@ -165,7 +165,7 @@ def test_every_kind_of_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -
 def test_measuring_statistics_takes_time_and_no_more_traffic(tmp_path: Path) -> None:
     lines = []
     for statistics in ("average", "recalibrate"):
-        train = {"statistics": statistics, "local_steps": 2, "batch_size": 8}
+        train = {"statistics": statistics, "steps": 2, "batch_size": 8}
         settings = settings_of(tmp_path, model=NORMED, train=train)
         run_experiment(settings, tmp_path / statistics, resumes=False)
         lines.append(read_lines(tmp_path / statistics))
@@ -365,7 +365,7 @@ def test_rounds_have_the_same_bits_however_many_clients_train_at_once(
 ) -> None:
     expected = run_whole(settings_of(tmp_path, name), tmp_path / "one")
     for n_at_once in (2, 3):
-        train = CASES[name].get("train", {}) | {"at_once": n_at_once}
+        train = CASES[name].get("train", {}) | {"n_at_once": n_at_once}
         settings = settings_of(tmp_path, name, train=train)
         assert run_whole(settings, tmp_path / f"{n_at_once}") == expected
 

@@ -27,7 +27,7 @@ ALGORITHMS = ("fediac", "fediac, recalibrated", "libra", "fedavg")
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> None:
-    train = CASES[name].get("train", {}) | {"device": "cuda", "at_once": 2}
+    train = CASES[name].get("train", {}) | {"device": "cuda", "n_at_once": 2}
     settings = settings_of(tmp_path, name, train=train)
     run_experiment(settings, tmp_path / "whole", resumes=False)
     expected = outcome(tmp_path / "whole")
@@ -44,8 +44,8 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, name: str) -> Non
 def test_bits_do_not_depend_on_the_number_of_streams(
     tmp_path: Path, n_at_once: int
 ) -> None:
-    alone = settings_of(tmp_path, train={"device": "cuda", "at_once": 2})
-    together = settings_of(tmp_path, train={"device": "cuda", "at_once": n_at_once})
+    alone = settings_of(tmp_path, train={"device": "cuda", "n_at_once": 2})
+    together = settings_of(tmp_path, train={"device": "cuda", "n_at_once": n_at_once})
     for settings, name in ((alone, "alone"), (together, "together")):
         run_experiment(settings, tmp_path / name, resumes=False)
     first, second = outcome(tmp_path / "alone"), outcome(tmp_path / "together")
@@ -58,11 +58,11 @@ def test_linear_layers_of_replicas_do_not_disturb_each_other(tmp_path: Path) -> 
     tables: dict[str, Any] = {
         "data": {"name": "digits"},
         "model": {"name": "femnist-cnn"},  # its first linear layer sums 3,136 products
-        "clients": {"number": 8},
+        "clients": {"n_clients": 8},
     }
     runs: list[dict[str, Any]] = []
     for n_at_once in (8, 8, 1):
-        train = {"local_steps": 20, "batch_size": 50, "at_once": n_at_once}
+        train = {"steps": 20, "batch_size": 50, "n_at_once": n_at_once}
         tables["train"] = {"device": "cuda", **train}
         settings = settings_of(tmp_path, "fedavg", **tables)
         folder = tmp_path / f"run {len(runs)}"

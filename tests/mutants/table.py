@@ -39,6 +39,14 @@ TABLE: dict[str, dict[str, Row]] = {
             "self._fitted_bits(corrected, corrected.peak)",
             "unit/compressors/test_fediac.py::TestWidth",
         ),
+        "peak-below-itself": (
+            "the peak that travels is not below the largest entry",
+            "peak=float32_above(",
+            "peak=float(",
+            "unit/compressors/test_fediac.py::TestVotes",
+        ),
+    },
+    "compressors/feedback.py": {
         "fade-before-round": (
             "a residual fades once a round, at its end",
             "begin(update, state, stream",
@@ -52,17 +60,19 @@ TABLE: dict[str, dict[str, Row]] = {
             "begin(update, State(), stream",
             "unit/compressors/test_fediac.py::TestVotes",
         ),
+        "unknown-extras-dropped": (
+            "what an algorithm does not know of a state passes through it",
+            "others = replace(state, residual=None)",
+            "others = State(bits=state.bits)",
+            "conformance/test_compressors.py",
+        ),
+    },
+    "compressors/steps.py": {
         "purpose-shared": (
             "votes and rounding have random numbers of their own",
             'stream.purpose("rounding")',
             'stream.purpose("votes")',
             "statistical/test_totals.py",
-        ),
-        "peak-below-itself": (
-            "the peak that travels is not below the largest entry",
-            "peak=float32_above(",
-            "peak=float(",
-            "unit/compressors/test_fediac.py::TestVotes",
         ),
     },
     "core/voting.py": {
@@ -259,6 +269,20 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/training/test_federation.py",
         ),
     },
+    "runs/algorithm.py": {
+        "tuned-numbers-ignored": (
+            "after the first round all have the server's threshold and bits",
+            "{**asdict(settings.of(name)), **settled.numbers}",
+            "asdict(settings.of(name))",
+            "unit/runs/test_build.py unit/runs/test_loop.py",
+        ),
+        "hot-entries-ignored": (
+            "rounds have the hot entries that were found",
+            'values["hot"] = settled.hot',
+            "pass",
+            "unit/runs/test_build.py",
+        ),
+    },
     "runs/build.py": {
         "hot-of-one-client": (
             "hot entries are counted over all clients",
@@ -277,12 +301,6 @@ TABLE: dict[str, dict[str, Row]] = {
             "_HOT_ROUNDS_FROM + number",
             "number",
             "unit/runs/test_build.py",
-        ),
-        "tuned-threshold-ignored": (
-            "after the first round all have the server's threshold",
-            'given["threshold"], given["bits"]',
-            'settings.fediac.threshold, given["bits"]',
-            "unit/runs/test_build.py unit/runs/test_loop.py",
         ),
     },
     "runs/loop.py": {

@@ -62,7 +62,7 @@ def test_dirichlet_covers_all_and_serves_everybody(
             labels, n_clients, beta=beta, min_size=min_size, stream=stream(seed)
         )
     except ValueError as error:
-        if not str(error).endswith("raise beta or lower min_size"):
+        if not str(error).endswith("raise it or lower min_size"):
             raise
         return
     assert is_a_split(clients, n_clients, len(labels))

@@ -1,6 +1,11 @@
 import pickle
 
-from fediac.errors import ArgumentError, say_count
+import pytest
+
+from fediac.errors import ArgumentError, ConfigError, TraceError, named, say_count
+from tests.support import refuses
+
+NAMES = {"n_clients": "--clients", "threshold": "--threshold"}
 
 
 def test_an_argument_error_says_its_argument_first() -> None:
@@ -15,6 +20,24 @@ def test_an_argument_error_can_be_told_with_the_reader_s_name() -> None:
         str(error.called("train.lr")) == "train.lr must be finite and above 0, got 0.0"
     )
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_an_argument_is_called_what_the_user_calls_it() -> None:
+    text = "--threshold must be in 1..20 (n_clients), got 0"
+    with refuses(text, ConfigError), named(NAMES):
+        raise ArgumentError("threshold", "must be in 1..20 (n_clients), got 0")
+
+
+def test_one_that_the_user_did_not_give_keeps_its_name() -> None:
+    with refuses("bits must be at most 32, got 33", ArgumentError), named(NAMES):
+        raise ArgumentError("bits", "must be at most 32, got 33")
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with refuses("threshold: no rates in it", TraceError), named(NAMES):
+        raise TraceError("threshold: no rates in it")
+    with pytest.raises(KeyError, match="threshold"), named(NAMES):
+        raise KeyError("threshold")
 
 
 def test_one_thing_is_not_called_like_several() -> None:

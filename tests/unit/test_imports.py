@@ -32,7 +32,7 @@ def test_modules_are_found_in_the_current_folder(folder: Path) -> None:
         (
             "fails_deep_inside",  # in a function that another file has
             "import fediac\nfediac.FediAC(0, 1, 1)\n",
-            "ValueError: n_clients must be at least 1, got 0",
+            "ArgumentError: n_clients must be at least 1, got 0",
         ),
     ],
 )

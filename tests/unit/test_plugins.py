@@ -11,11 +11,12 @@ from fediac.compressors import FedAvg, State, SwitchML, TopK
 from fediac.compressors.protocol import Facts, Outcome, Round, ask
 from fediac.core.exchange import Max, Peak
 from fediac.core.mean import Mean
+from fediac.core.quantize import level_limit
 from fediac.core.rng import Stream
-from fediac.errors import AlgorithmError, ConfigError
+from fediac.errors import AlgorithmError, ConfigError, named
 from fediac.plugins import list_named, make_own, require_algorithm
-from fediac.runs.build import Choices, make_chooser
-from fediac.runs.error_names import named, setting_names
+from fediac.runs.algorithm import check_algorithm
+from fediac.runs.error_names import setting_names
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses
@@ -92,6 +93,22 @@ class Stumbles:
     ) -> Round:
         yield from ask(Max(1.0))
         raise ValueError("lr is not what I thought")
+
+
+class Miscalls(Stumbles):
+    """One that asks this package for what it cannot give."""
+
+    def run_round(
+        self,
+        update: Any,  # noqa: ARG002 - the compressor's signature
+        state: Any,  # noqa: ARG002
+        stream: Any,  # noqa: ARG002
+        *,
+        out: Any = None,  # noqa: ARG002
+    ) -> Round:
+        limit = level_limit(bits=1, n_clients=3)
+        yield from ask(Max(float(limit)))
+        raise AssertionError
 
 
 class Blot:
@@ -197,12 +214,12 @@ def test_what_it_raises_is_told_in_its_own_words() -> None:
     settings = RunSettings(algorithm=own("fails"))
     line = fails.__code__.co_firstlineno + 1
     text = (
-        f"algorithm {own('fails')!r} must return a compressor, got ValueError: bits "
+        f"algorithm {own('fails')!r} must return a compressor, got ArgumentError: bits "
         "must leave room for 3 clients (at least 3), got 2 "
         f"({Path(__file__).name}, line {line})"
     )
-    with refuses(text, ConfigError), named(setting_names(settings)):
-        make_chooser(settings, 100, 3, Switch(), Choices())
+    with refuses(text, ConfigError), named(setting_names()):
+        check_algorithm(settings, n_clients=3, dim=100, switch=Switch())
 
 
 @pytest.mark.parametrize("name", ["", "größe", "a.b", "a:b", "NUL", "com1"])
@@ -236,6 +253,17 @@ def test_what_a_round_raises_says_whose_and_where() -> None:
     assert re.fullmatch(
         r"algorithm '.*:Stumbles' failed: ValueError: lr is not what I thought "
         r"\(test_plugins.py, line \d+\)",
+        str(caught.value),
+    )
+
+
+def test_an_argument_of_a_call_in_a_round_is_the_users_own() -> None:
+    client = make(own("Miscalls")).run_round(np.ones(3), State(), Stream(1, 1, 0))
+    with named({"bits": "fediac.bits"}), pytest.raises(AlgorithmError) as caught:
+        next(client)
+    assert re.fullmatch(
+        r"algorithm '.*:Miscalls' failed: ArgumentError: bits must leave room for 3 "
+        r"clients \(at least 3\), got 1 \(test_plugins.py, line \d+\)",
         str(caught.value),
     )
 

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fediac.compressors import Compressor
-from fediac.compressors.protocol import check_whole
+from fediac.compressors.checks import check_whole
+from fediac.compressors.forecast import check_dim
+from fediac.errors import ArgumentError
 from fediac.sim import Network
 from fediac.training.federation import Statistics
-from fediac.training.local import LocalSettings
+from fediac.training.local_settings import LocalSettings
 
 
 def check_settings(
@@ -32,14 +34,16 @@ def check_settings(
                 f"{name} must be a {kind.__name__}, got {type(given).__name__}"
             )
     if statistics not in get_args(Statistics):
-        raise ValueError(
-            f"statistics must be average, local or recalibrate, got {statistics!r}"
+        raise ArgumentError(
+            "statistics", f"must be average, local or recalibrate, got {statistics!r}"
         )
     check_whole("seed", seed, at_least=0)
     if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device must be auto, cpu or cuda, got {device!r}")
+        raise ArgumentError("device", f"must be auto, cpu or cuda, got {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device must be cpu on this machine (no CUDA), got 'cuda'")
+        raise ArgumentError(
+            "device", "must be cpu on this machine (no CUDA), got 'cuda'"
+        )
 
 
 def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
@@ -56,20 +60,29 @@ def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
 
 
 def make_algorithm(compressor: Any, dim: int) -> Compressor:  # noqa: ANN401 - as above
-    """Return the algorithm that the function ``compressor`` makes."""
-    if not callable(compressor):
-        raise TypeError(
-            "compressor must be a function of the number of parameters, such as "
-            "lambda dim: FediAC(10, n_votes=dim // 20, threshold=2), "
-            f"got {type(compressor).__name__}"
-        )
-    algorithm: Compressor = compressor(dim)
-    if not callable(getattr(algorithm, "run_round", None)):
-        raise TypeError(
-            "compressor must return one like FediAC(...), with run_round, "
-            f"got {type(algorithm).__name__}"
-        )
-    return algorithm
+    """Return the algorithm that ``compressor`` is, or makes for ``dim`` parameters."""
+    algorithm = compressor
+    if not _is_algorithm(compressor):
+        if not callable(compressor):
+            raise TypeError(
+                "compressor must be one like FediAC(...), with run_round, or a "
+                "function that makes one for so many parameters, "
+                f"got {type(compressor).__name__}"
+            )
+        algorithm = compressor(dim)
+        if not _is_algorithm(algorithm):
+            raise TypeError(
+                "compressor must return one like FediAC(...), with run_round, "
+                f"got {type(algorithm).__name__}"
+            )
+    check_dim(algorithm, dim)
+    made: Compressor = algorithm
+    return made
+
+
+def _is_algorithm(given: object) -> bool:
+    """Return whether this can run rounds; a class of such only makes one."""
+    return not isinstance(given, type) and callable(getattr(given, "run_round", None))
 
 
 def check_clients(
@@ -91,9 +104,9 @@ def check_clients(
             f"got {type(clients).__name__}"
         )
     if len(clients) != n_clients:
-        raise ValueError(
-            f"clients must be {n_clients} (the compressor's n_clients), "
-            f"got {len(clients)}"
+        raise ArgumentError(
+            "clients",
+            f"must be {n_clients} (the compressor's n_clients), got {len(clients)}",
         )
     arrays = [np.asarray(each) for each in clients]
     for client, rows in enumerate(arrays):

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from fediac.console import FAILED, open_console, write_json
-from fediac.errors import INTERRUPTED, ConfigError, RunError
+from fediac.errors import INTERRUPTED, ConfigError, RunError, named
 from fediac.files import require_folder
 from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
 from fediac.report.consensus import consensus_notes
 from fediac.report.reading import read_run
-from fediac.runs.error_names import named, setting_names
+from fediac.runs.error_names import setting_names
 from fediac.runs.partitions import describe_partition
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import CONFIG, Record
@@ -48,7 +48,7 @@ def run_command(
     from fediac.runs.loop import run_experiment
 
     try:
-        with ProgressBars(is_quiet=as_json) as bars, named(setting_names(settings)):
+        with ProgressBars(is_quiet=as_json) as bars, named(setting_names()):
             summary = run_experiment(
                 settings,
                 folder,

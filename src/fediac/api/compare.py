@@ -1,7 +1,7 @@
 """The same settings with several algorithms, a folder each, and what came out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fediac.compressors import CATALOG
@@ -12,12 +12,14 @@ from fediac.errors import (
     FediacError,
     LocalProtocolError,
     UpdateError,
+    named,
 )
 from fediac.names import by_short_name, short_name
 from fediac.plugins import require_algorithm
 from fediac.report.differences import EXPECTED
-from fediac.runs.build import Choices, make_chooser, prepare_run
-from fediac.runs.error_names import named, setting_names
+from fediac.runs.algorithm import check_algorithm
+from fediac.runs.build import prepare_run
+from fediac.runs.error_names import setting_names
 from fediac.runs.folder import check_folder
 from fediac.runs.loop import Observer, run_experiment
 from fediac.runs.records import (
@@ -28,7 +30,7 @@ from fediac.runs.records import (
     write_summary,
 )
 from fediac.runs.rounds import parse_object
-from fediac.runs.settings import RunSettings, by_key, read_settings
+from fediac.runs.settings import RunSettings, as_document, by_key, read_settings
 
 _MAY_DIFFER = (
     *EXPECTED,
@@ -107,7 +109,7 @@ def compare_algorithms(
     for name, each in runs.items():
         (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
         try:
-            with named(setting_names(each)):
+            with named(setting_names()):
                 summaries[name] = run_experiment(
                     each,
                     folder / name,
@@ -154,9 +156,9 @@ def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
 
 def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
     """Refuse to run beside others whose data, training or network were not the same."""
-    wanted = by_key(asdict(settings))
+    wanted = by_key(as_document(settings))
     for config in (other / CONFIG for other in others):
-        had = by_key(asdict(read_settings(config)))
+        had = by_key(as_document(read_settings(config)))
         for key, value in wanted.items():
             if not key.startswith(_MAY_DIFFER) and value != had[key]:
                 raise ConfigError(
@@ -172,14 +174,16 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
     Data and model are equal for all: they are built once.
     """
     first = next(iter(runs.values()))
-    with named(setting_names(first)):
+    with named(setting_names()):
         prepared = prepare_run(first)
     prepared.engine.close()
     federation = prepared.federation
     dim, n_clients = federation.model.dim, federation.n_participants
     for each in runs.values():
-        with named(setting_names(each)):
-            make_chooser(each, dim, n_clients, federation.switch, Choices())
+        with named(setting_names()):
+            check_algorithm(
+                each, n_clients=n_clients, dim=dim, switch=federation.switch
+            )
 
 
 def make_table(summaries: Mapping[str, Record]) -> FittedTable:

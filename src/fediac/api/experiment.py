@@ -16,14 +16,15 @@ from fediac.api.arguments import (
     make_module,
 )
 from fediac.compressors import Compressor
-from fediac.compressors.protocol import check_whole
+from fediac.compressors.checks import check_whole
 from fediac.core.ledger import PAYLOAD
 from fediac.core.rng import Stream
-from fediac.sim import Network, paper_switch, paper_uplinks, simulate_round
+from fediac.plan.networks import NetworkSetting, make_network
+from fediac.sim import Network, simulate_round
 from fediac.switch import Switch
 from fediac.training.engines import make_engine
 from fediac.training.federation import Federation, Statistics
-from fediac.training.local import LocalSettings
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import draw_weights
 from fediac.training.own_data import Pair, dataset_of
 from fediac.training.splits import split_iid
@@ -58,14 +59,15 @@ class Experiment:
             and get normalized; other whole numbers reach the model as int64, all else
             as float32.
         test: The same, to measure accuracy on.
-        compressor: Number of parameters -> algorithm, for example
-            ``lambda dim: fediac.FediAC(10, n_votes=dim // 20, threshold=2)``. Its
-            ``n_clients`` is the number of clients.
+        compressor: The algorithm, for example
+            ``fediac.FediAC(10, n_votes="5%", threshold=2)``, or a function that makes
+            it for so many parameters. Its ``n_clients`` is the number of clients.
         clients: For each client the numbers of its training examples; without it
             examples are dealt out evenly.
-        local: How a client trains between two rounds.
+        local: How a client trains between two rounds; by default as in a settings
+            file without ``[train]``.
         network: What a round's time is simulated on; by default the paper's fast
-            switch and traces.
+            switch and traces, as in a file without ``[network]``.
         statistics: Batch norm's running statistics: ``average``, ``local``, or
             ``recalibrate``, see `Federation`. Sparse algorithms are scored better early
             on when they are recalibrated.
@@ -79,7 +81,7 @@ class Experiment:
         train: Pair,
         test: Pair,
         *,
-        compressor: Callable[[int], Compressor],
+        compressor: Compressor | Callable[[int], Compressor],
         clients: Sequence[NDArray[np.int64]] | None = None,
         local: LocalSettings | None = None,
         network: Network | None = None,
@@ -92,15 +94,15 @@ class Experiment:
         with draw_weights(seed):
             initial = make_module(model)
         dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
-        algorithm = make_algorithm(compressor, dim)
-        n_clients = algorithm.n_clients
+        self._compressor = make_algorithm(compressor, dim)
+        n_clients = self._compressor.n_clients
         if clients is None:
             stream = Stream(seed, 0, 0).purpose("partition")
             clients = split_iid(dataset.train.labels, n_clients, stream=stream)
         clients = check_clients(
             clients, n_clients=n_clients, n_examples=len(dataset.train.labels)
         )
-        local = LocalSettings(epochs=1, batch_size=32) if local is None else local
+        local = LocalSettings() if local is None else local
         self._engine = make_engine(
             lambda: copy.deepcopy(initial),
             dataset,
@@ -112,7 +114,6 @@ class Experiment:
         self._federation = Federation(
             engine=self._engine,
             model=self._engine.model,
-            compressor=lambda _: algorithm,
             n_clients=n_clients,
             n_participants=n_clients,
             rate=local.rate,
@@ -120,8 +121,8 @@ class Experiment:
             switch=Switch(),
             statistics=statistics,
         )
-        self._network = network or Network(
-            paper_uplinks(n_clients, seed=seed), paper_switch("fast")
+        self._network = network or make_network(
+            NetworkSetting(), n_clients=n_clients, threshold=1, seed=seed
         )
         self._seed = seed
         self._progress = self._federation.start()
@@ -142,7 +143,7 @@ class Experiment:
 
     def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:
         for _ in range(n_rounds):
-            done = self._federation.run_round(self._progress)
+            done = self._federation.run_round(self._progress, self._compressor)
             self._progress = done.progress
             self._payload_mib += done.ledger.traffic(PAYLOAD).payload_mib
             self._time_s += simulate_round(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import RESNET18, named_options, path_parser
+from fediac.cli.options import RESNET18, RESNET18_S, named_options, path_parser
 from fediac.core.shares import parse_count, parse_number, parse_share
 
 _Clients = Annotated[
@@ -47,8 +47,20 @@ _Plot = Annotated[
 def _simulate(  # noqa: PLR0913 - one parameter for each option
     *,
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help="See 'fediac list'.")
+        str,
+        typer.Option(
+            metavar="NAME", help="See 'fediac list'; or your own module:name."
+        ),
     ] = "fediac",
+    overrides: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the algorithm, as n_votes=1% or bits=8; 'fediac list "
+            "settings' shows all. May be repeated.",
+        ),
+    ] = [],  # noqa: B006 - typer copies it
     dim: Annotated[
         str, typer.Option(metavar="COUNT", help="Entries in an update.")
     ] = RESNET18,
@@ -57,38 +69,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Entries one client sends: fediac's gia, or k of the k largest. "
-            "[default: omnireduce 5%, libra and topk 1%, fediac by its threshold]",
-        ),
-    ] = None,
-    bits: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Width of a level: fediac, switchml.  [default: 12]"
-        ),
-    ] = None,
-    lanes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="Widths of lanes: same up and down, dense (as few bits up as a "
-            "client's levels need) or words (of 4, 8, 16, 32 bits): fediac, switchml.  "
-            "[default: same]",
-        ),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Votes an entry needs: fediac. Without --chosen it decides how many "
-            "of 5% votes agree.  [default: 3]",
-        ),
-    ] = None,
-    entries_per_vote: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Neighbouring entries that share a vote: fediac.  [default: 1]",
+            help="Entries that clients agree on: fediac's gia.  [default: what its "
+            "votes and threshold let expect]",
         ),
     ] = None,
     switch: _Switch = "fast",
@@ -100,7 +82,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             help="Bytes of registers: a number, or unbounded (as in the paper).",
         ),
     ] = "unbounded",
-    compute: _Compute = "2",
+    compute: _Compute = RESNET18_S,
     rounds: Annotated[
         str,
         typer.Option(metavar="N", help="Rounds, one after another; at most 100,000."),
@@ -129,46 +111,33 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     \b
     Examples:
       fediac simulate --algorithm switchml --rates 200 --clients 1
-      fediac simulate --dim 1e9 --chosen 5% --bits 10 --switch slow
-      fediac simulate --algorithm libra --rounds 10 --plot round.png
+      fediac simulate --dim 1e9 --chosen 5% --set bits=10 --switch slow
+      fediac simulate --algorithm libra --set n_sent=0.1% --rounds 10 --plot round.png
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.plan.expected_traffic import PAPER_BITS, ExpectedRound
+    from fediac.defaults import REGISTER_BYTES
+    from fediac.plan.expected_traffic import ExpectedRound, check_clients
     from fediac.plan.networks import NetworkSetting, parse_memory
-    from fediac.plan.simulate import refuse_unused, run_simulate
-    from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
+    from fediac.plan.simulate import run_simulate
+    from fediac.runs.algorithm import make_named
 
     with named_options(
-        *("dim", "chosen", "bits", "lanes", "threshold", "switch", "rates", "memory"),
-        "rounds",
-        n_clients="clients",
-        compute_s="compute",
-        entries_per_vote="entries-per-vote",
+        *("dim", "n_clients", "n_chosen", "switch", "rates", "memory", "compute_s"),
+        *("n_rounds",),
         register_bytes="memory",
     ):
-        given = {
-            "chosen": chosen,
-            "bits": bits,
-            "lanes": lanes,
-            "threshold": threshold,
-            "entries_per_vote": entries_per_vote,
-        }
-        refuse_unused(algorithm, [name for name in given if given[name] is not None])
         n_entries = parse_count(dim, name="dim", at_least=1)
         n_clients = parse_count(clients, name="n_clients", at_least=1)
+        check_clients(n_clients)
         register_bytes = parse_memory(memory, name="--memory")
         setting = ExpectedRound(
             algorithm=algorithm,
+            compressor=make_named(
+                algorithm, overrides, n_clients=n_clients, dim=n_entries
+            ),
             dim=n_entries,
-            n_clients=n_clients,
-            n_chosen=_share(chosen, of=n_entries, name="chosen"),
-            bits=PAPER_BITS if bits is None else parse_count(bits, name="bits"),
-            threshold=_share(threshold, of=n_clients, name="threshold"),
-            entries_per_vote=1
-            if entries_per_vote is None
-            else parse_count(entries_per_vote, name="entries_per_vote"),
-            register_bytes=register_bytes or DEFAULT_REGISTER_BYTES,
-            lanes="same" if lanes is None else lanes,  # type: ignore[arg-type] # checked
+            n_chosen=_share(chosen, of=n_entries, name="n_chosen"),
+            register_bytes=register_bytes or REGISTER_BYTES,
         )
         network = NetworkSetting(
             switch,
@@ -179,7 +148,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         run_simulate(
             setting,
             network,
-            n_rounds=parse_count(rounds, name="rounds", at_least=1),
+            n_rounds=parse_count(rounds, name="n_rounds", at_least=1),
             seed=parse_count(seed, name="--seed"),
             plot=plot,
             as_json=as_json,
@@ -196,7 +165,7 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
     clients: _Clients = "20",
     switch: _Switch = "fast",
     rates: _RatesOption = ["paper"],  # noqa: B006 - typer copies it
-    compute: _Compute = "2",
+    compute: _Compute = RESNET18_S,
     sizes: Annotated[
         str | None,
         typer.Option(
@@ -211,7 +180,7 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
     """Time a round of every algorithm, for models up to 10^9 entries.
 
     Every packet is simulated, so the largest models take a few seconds each. Settings
-    are the paper's best for each algorithm, at 12 bits.
+    are every algorithm's defaults: the best that the paper found.
 
     \b
     Examples:
@@ -221,7 +190,7 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
     from fediac.plan.motivation import SIZES, run_motivation
     from fediac.plan.networks import NetworkSetting
 
-    with named_options("switch", "rates", n_clients="clients", compute_s="compute"):
+    with named_options("n_clients", "switch", "rates", "compute_s"):
         dims = list(SIZES)
         if sizes is not None:
             dims = [

@@ -7,22 +7,28 @@ from typing import Any
 
 import typer
 
-from fediac.errors import ConfigError
-from fediac.runs.error_names import named
+from fediac.errors import ConfigError, named
 
 RESNET18 = "11173962"
 """Entries of the paper's model for CIFAR-10, as an option's default."""
 
+RESNET18_S = "2"
+"""Seconds that the paper has a client train it in a round (Sec. V-A2), the same way."""
 
-def named_options(*same: str, **others: str) -> AbstractContextManager[None]:
+
+def named_options(*arguments: str, **others: str) -> AbstractContextManager[None]:
     """Let errors name options where they would name arguments.
 
     Args:
-        same: Options called like the arguments.
+        arguments: Those whose options are their names without what says that they are
+            counts or seconds: ``--clients`` is ``n_clients``.
         others: Argument -> option.
     """
-    options = {name: name for name in same} | others
-    return named({name: f"--{option}" for name, option in options.items()})
+    options = {
+        name: name.removeprefix("n_").removesuffix("_s").replace("_", "-")
+        for name in arguments
+    }
+    return named({name: f"--{each}" for name, each in (options | others).items()})
 
 
 def out_option(text: str) -> Any:  # noqa: ANN401 - of typer's own

@@ -40,8 +40,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Only these are run: fediac, fediac-bound, switchml, libra, "
-            "omnireduce, fedavg, or names that --dry-run shows.  [default: all]",
+            help="Only these are run: names that --dry-run shows, such as fediac-bound "
+            "or libra.  [default: all]",
         ),
     ] = None,
     seeds: Annotated[

@@ -30,7 +30,7 @@ def _list(
       fediac list settings
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     if what == "algorithms":
-        from fediac.plan.algorithms import list_algorithms
+        from fediac.plan.list_algorithms import list_algorithms
 
         list_algorithms(as_json=as_json)
     elif what == "settings":
@@ -90,7 +90,7 @@ def _round(
     from fediac.plugins import list_named
 
     names = list_named(algorithms)
-    with named_options("dim", n_clients="clients"):
+    with named_options("dim", "n_clients"):
         run_one_round(
             names,
             dim=parse_count(dim, name="dim", at_least=1),

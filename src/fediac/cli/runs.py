@@ -95,15 +95,15 @@ def _run(  # noqa: PLR0913 - one parameter for each option
       [data]
       name = "digits"          # inside the package; cifar10, cifar100, ...
       [clients]
-      number = 20
-      participation = "50%"    # of the clients in a round; a number counts: 10
+      n_clients = 20
+      n_participants = "50%"   # of the clients in a round; a number counts: 10
       [network]
       switches = ["fast", "slow"]
       [stop]
       rounds = 20
       target = 0.9             # or "90%"
       [fediac]
-      votes = "5%"             # a share is a string; a number is a count
+      n_votes = "5%"           # a share is a string; a number is a count
       threshold = 3
 
     \b

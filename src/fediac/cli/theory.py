@@ -25,7 +25,7 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
         ),
     ],
     clients: Annotated[str, typer.Option(metavar="N", help="Clients in a round (N).")],
-    votes: Annotated[
+    n_votes: Annotated[
         str,
         typer.Option(
             metavar="SHARE", help="Votes of one client (k): a count, or a share as 5%."
@@ -78,25 +78,24 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
 
     \b
     Examples:
-      fediac theory --dim 11173962 --clients 20 --votes 5% --threshold 3 \\
+      fediac theory --dim 11173962 --clients 20 --n-votes 5% --threshold 3 \\
           --alpha -0.5
-      fediac theory --dim 1e9 --clients 50 --votes 1% --threshold 10% \\
+      fediac theory --dim 1e9 --clients 50 --n-votes 1% --threshold 10% \\
           --alpha -0.37 --phi 0.32 --peak 0.15 --bits 12 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.core.bounds import Setting
     from fediac.plan.theory import predict, show_theory
 
     with named_options(
-        *("dim", "votes", "threshold", "alpha", "phi", "peak", "bits"),
-        n_clients="clients",
-        n_votes="votes",
+        *("dim", "n_clients", "threshold", "alpha", "phi", "peak", "bits"),
+        n_votes="n-votes",
     ):
         n_entries = parse_count(dim, name="dim", at_least=1)
         n_clients = parse_count(clients, name="n_clients", at_least=1)
         setting = Setting(
             dim=n_entries,
             n_clients=n_clients,
-            n_votes=parse_share(votes, of=n_entries, name="votes"),
+            n_votes=parse_share(n_votes, of=n_entries, name="n_votes"),
             threshold=parse_share(threshold, of=n_clients, name="threshold"),
             alpha=parse_number(alpha, name="alpha"),
         )
@@ -128,7 +127,7 @@ def _tune(
             help="Clients in a round.  [default: one an update; 20 if there is one]",
         ),
     ] = None,
-    votes: Annotated[
+    n_votes: Annotated[
         str,
         typer.Option(
             metavar="SHARE", help="Votes of one client: a count, or a share of dim."
@@ -166,14 +165,12 @@ def _tune(
     \b
     Examples:
       fediac tune updates.npy
-      fediac tune client-*.npy --votes 1% --thresholds 1-4
+      fediac tune client-*.npy --n-votes 1% --thresholds 1-4
       fediac tune one.npy --clients 50 --top 3 --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.plan.tune import show_tuning, tune
 
-    with named_options(
-        "votes", threshold="thresholds", n_clients="clients", n_votes="votes"
-    ):
+    with named_options("n_clients", threshold="thresholds", n_votes="n-votes"):
         n_shown = parse_count(top, name="--top", at_least=1)
         tuning = tune(
             updates,
@@ -182,7 +179,7 @@ def _tune(
                 if clients is None
                 else parse_count(clients, name="n_clients", at_least=1)
             ),
-            votes=votes,
+            n_votes=n_votes,
             thresholds=(
                 None
                 if thresholds is None

@@ -3,15 +3,18 @@
 from fediac.compressors.catalog import CATALOG, find
 from fediac.compressors.fedavg import FedAvg
 from fediac.compressors.fediac import FediAC
+from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.libra import Libra, choose_hot
 from fediac.compressors.omnireduce import OmniReduce
 from fediac.compressors.protocol import Compressor, Facts, Outcome, Round, State, ask
 from fediac.compressors.switchml import SwitchML
 from fediac.compressors.topk import TopK
+from fediac.compressors.wrapper import Wrapper
 
 __all__ = [
     "CATALOG",
     "Compressor",
+    "ErrorFeedback",
     "Facts",
     "FedAvg",
     "FediAC",
@@ -22,6 +25,7 @@ __all__ = [
     "State",
     "SwitchML",
     "TopK",
+    "Wrapper",
     "ask",
     "choose_hot",
     "find",

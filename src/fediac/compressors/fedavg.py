@@ -7,17 +7,13 @@ Deviations: clients weigh the same, as in the FediAC paper. Nothing is left unse
 there is no residual.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from fediac.compressors.protocol import (
-    Facts,
-    Outcome,
-    Round,
-    State,
-    ask,
-    begin,
-    check_common,
-)
+from fediac.compressors.checks import check_clients
+from fediac.compressors.forecast import Conditions, Expected
+from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.steps import begin
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.rng import Stream
@@ -26,12 +22,16 @@ from fediac.core.types import Update
 
 @dataclass(frozen=True, slots=True)
 class FedAvg:
-    """All entries, as floats, past the switch."""
+    """All entries as floats at a parameter server."""
 
     n_clients: int
 
     def __post_init__(self) -> None:
-        check_common(self)
+        check_clients(self)
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield a sum of everything."""
+        yield (Expected(ServerSum, conditions.dim, conditions.dim),)
 
     def run_round(
         self,
@@ -46,4 +46,5 @@ class FedAvg:
         totals: ServerTotals = yield from ask(ServerSum(update))
         dim = update.shape[0]
         facts = Facts(dim, dim, 0, 0.0, 0.0, corrected.energy, 0.0)
-        return Outcome(Mean((FloatMean(totals.values, None),)), State(), facts)
+        mean = Mean((FloatMean(totals.values, None),))
+        return Outcome(mean, replace(state, residual=None), facts)

@@ -21,23 +21,21 @@ Not in the paper, and off by default: neighbouring entries that share a vote
 (``clip``), and lanes that are narrow on their way up (``lanes``).
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from fediac.compressors.protocol import (
-    Facts,
-    Outcome,
-    Round,
-    State,
-    ask,
-    begin,
-    check_common,
-    check_count,
-    check_whole,
-    left_energy,
-    unsent,
+from fediac.compressors.checks import check_share, count_share
+from fediac.compressors.feedback import ErrorFeedback
+from fediac.compressors.forecast import (
+    Asks,
+    AsksSum,
+    AsksTally,
+    Conditions,
+    Expected,
 )
+from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits
 from fediac.core.clipping import check_clip, clipped_peak
@@ -49,7 +47,6 @@ from fediac.core.exchange import (
     Peak,
     Sum,
     Tally,
-    Totals,
 )
 from fediac.core.groups import (
     check_length,
@@ -57,100 +54,159 @@ from fediac.core.groups import (
     draw_group_votes,
     spread_groups,
 )
-from fediac.core.mean import LaneMean, Mean
 from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import (
     MIN_PEAK,
     Sent,
     check_lanes,
     float32_above,
-    send_chosen,
 )
-from fediac.core.residual import fade_residual, take_back
 from fediac.core.rng import Stream
+from fediac.core.shares import Share
 from fediac.core.tuning import best_bits
 from fediac.core.types import Update
 from fediac.core.voting import LAWS, Law
-from fediac.core.widths import Lanes, check_rule, make_grid, next_width
+from fediac.core.widths import (
+    Lanes,
+    Widths,
+    check_rule,
+    every_widths,
+    lane_widths,
+    make_grid,
+    next_width,
+)
+from fediac.errors import ArgumentError
 
 BitsRule = Literal["tuned", "bound", "adaptive"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
+
+_EXPECTED_BITS = 12
+"""Width to expect where clients are still to agree on one."""
 
 _SPARE_BITS = 6
 """Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
 
 
 @dataclass(frozen=True, slots=True)
-class FediAC:
-    """Consensus compression in two phases.
+class FediAC(ErrorFeedback):
+    """Vote on entries, add b-bit levels of the agreed ones.
 
     Attributes:
-        n_votes: k, entries a client votes for.
-        threshold: a, votes an entry needs.
-        bits: b, width of a lane. ``"bound"``: each client fits its first update and
-            asks for the smallest width above the paper's bound (eq. 6, with the peak
-            of all clients, and as `fediac.core.bounds` predicts votes of this law and
-            length); ``"tuned"``: for the one with the fewest predicted bytes per
-            progress, which is wider. The widest wish of the first round wins and stays;
-            who joins later takes it. ``"adaptive"`` begins at the bound, and a client
-            asks for a bit more whenever the entries it sent were left with as much as
-            they had; clients with far smaller updates than the others ask for much.
-        law: How clients vote; see `fediac.core.voting`.
-        residual: Keep what is not sent for the next round.
-        entries_per_vote: Neighbouring entries that share a vote; the paper's is 1. A
-            client then votes for n_votes / entries_per_vote groups.
-        fade: Share of the residual that a client forgets in every round that it takes
-            part in; the paper's is 0. What others never vote for is then not kept for
-            good.
+        n_votes: Entries a client votes for (k): a count, or a share of all entries.
+        threshold: Votes an entry needs (a): a count, or a share of the clients.
+        bits: Width of the switch's sums (b). ``bound``: each client fits its first
+            update and asks for the smallest width above the paper's bound (eq. 6, with
+            the peak of all clients); ``tuned``: for the one that promises the fewest
+            bytes per progress, which is wider. The widest wish of the first round wins
+            and stays; who joins later takes it. ``adaptive`` begins at the bound, and a
+            client asks for a bit more whenever the entries it sent were left with as
+            much as they had; clients with far smaller updates than the others ask for
+            much.
+        law: How votes are drawn: ``bernoulli``, a coin for every entry; ``draws``, the
+            paper's k draws; ``topk``, the k largest.
+        entries_per_vote: Neighbouring entries that share a vote and are sent together:
+            1, the paper's, or a power of two from 8 on. A client then votes for
+            n_votes / entries_per_vote groups, which makes votes cheaper.
         clip: A client offers as its peak at most ``clip`` times the root mean square of
-            its n_votes largest magnitudes; None, the paper's: its peak. Levels beyond
-            are clamped, and what that cuts stays in the residual. The paper's bound on
-            the width (eq. 6) knows nothing of clamping.
-        lanes: How wide lanes are, see `fediac.core.widths`; the paper's are ``"same"``,
-            b bits up and down. ``"dense"`` gives the same sums for fewer bits up.
+            its n_votes largest magnitudes; levels beyond are clamped, and what that
+            cuts stays in the residual. Smaller widths then go further; the bound on the
+            width does not know of it. By default nothing is clipped, as in the paper.
+        lanes: How wide lanes are: ``same``, as many bits up as down, as in the paper;
+            ``dense``, only as many up as a client's own levels need, for the same sums;
+            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            more room.
     """
 
-    n_clients: int
-    n_votes: int
-    threshold: int
+    n_votes: Share = "5%"
+    threshold: Share = "15%"
     bits: int | BitsRule = "bound"
     law: Law = "bernoulli"
-    residual: bool = True
     entries_per_vote: int = 1
-    fade: float = 0.0
     clip: float | None = None
     lanes: Lanes = "same"
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual, fade=self.fade)
+        ErrorFeedback.__post_init__(self)
         check_clip(self.clip)
         check_rule(self.lanes)
-        check_count("n_votes", self.n_votes)
-        check_whole("threshold", self.threshold)
-        if not 1 <= self.threshold <= self.n_clients:
-            raise ValueError(
-                f"threshold must be in 1..{self.n_clients} (n_clients), "
-                f"got {self.threshold}"
-            )
+        check_share("n_votes", self.n_votes)
+        self.votes_needed  # noqa: B018 - there must be so many clients
         if not isinstance(self.law, str) or self.law not in LAWS:
-            raise ValueError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
+            rule = f"must be one of {', '.join(LAWS)}, got {self.law!r}"
+            raise ArgumentError("law", rule)
         if isinstance(self.bits, int) and not isinstance(self.bits, bool):
             check_lanes(bits=self.bits, n_clients=self.n_clients)
         elif not isinstance(self.bits, str) or self.bits not in BITS_RULES:
             rules = ", ".join(repr(rule) for rule in BITS_RULES)
-            raise ValueError(f"bits must be a number or {rules}, got {self.bits!r}")
+            raise ArgumentError(
+                "bits", f"must be a number or {rules}, got {self.bits!r}"
+            )
         check_length("entries_per_vote", self.entries_per_vote)
 
-    def run_round(
-        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    @property
+    def votes_needed(self) -> int:
+        """How many votes an entry needs."""
+        return count_share(
+            "threshold",
+            self.threshold,
+            of=self.n_clients,
+            what="clients in a round",
+        )
+
+    @property
+    def measured(self) -> tuple[int, int] | None:
+        """What stored rounds took of what is expected: ResNet-18 and UNIPEN.
+
+        Only the paper's votes were compared.
+        """
+        is_usual = self.law == "bernoulli" and self.n_votes == "5%"
+        return (82, 126) if is_usual and self.entries_per_vote == 1 else None
+
+    def count_votes(self, dim: int) -> int:
+        """Return for how many of ``dim`` entries a client votes."""
+        return count_share("n_votes", self.n_votes, of=dim, what="dim")
+
+    def check_dim(self, dim: int) -> None:
+        """Raise unless so many entries can be voted for."""
+        self.count_votes(dim)
+
+    def asks(self) -> Iterator[Asks]:
+        """Yield a tally and a sum."""
+        yield AsksTally(self.votes_needed)
+        if isinstance(self.bits, int):
+            yield AsksSum((self._widths(self.bits),))
+        else:
+            yield AsksSum(every_widths(n_clients=self.n_clients, lanes=self.lanes))
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield a tally and a sum of what enough clients vote for.
+
+        That is the tail of a binomial distribution: each votes for an entry with
+        probability k/d.
+        """
+        # Takes longer to import than NumPy, and rounds predict nothing.
+        from scipy.special import betainc
+
+        dim, needed = conditions.dim, self.votes_needed
+        n_groups = count_groups(dim, self.entries_per_vote)
+        yield (Expected(Tally, n_groups, n_groups, bits=1),)
+        share = self.count_votes(dim) / dim
+        tail = betainc(needed, self.n_clients - needed + 1, share)
+        n_chosen = round(dim * float(tail))
+        bits = self.bits if isinstance(self.bits, int) else _EXPECTED_BITS
+        yield (Expected(Sum, n_chosen, n_chosen, self._widths(bits), is_agreed=True),)
+
+    def _widths(self, bits: int) -> Widths:
+        return lane_widths(bits=bits, n_clients=self.n_clients, lanes=self.lanes)
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
     ) -> Round:
         """Yield a tally and a sum; return the mean update, next state and facts."""
-        check_count("n_votes", self.n_votes, update)
-        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
-        kept = corrected.values if self.residual else None
+        dim = corrected.values.shape[0]
         votes = draw_group_votes(
             corrected,
-            self.n_votes,
+            self.count_votes(dim),
             stream.purpose("votes"),
             law=self.law,
             length=self.entries_per_vote,
@@ -159,55 +215,42 @@ class FediAC:
         consensus: Consensus = yield from ask(
             Tally(
                 votes,
-                dim=count_groups(update.shape[0], self.entries_per_vote),
-                threshold=self.threshold,
+                dim=count_groups(dim, self.entries_per_vote),
+                threshold=self.votes_needed,
                 peak=float32_above(self._offered_peak(corrected)),
                 bits=self._known_bits(state),
             )
         )
         peak = consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
-            after = State(fade_residual(kept, self.fade), consensus.bits or None)
+            after = replace(state, bits=consensus.bits or None)
             return unsent(
                 corrected, after, n_votes=n_votes, bits=consensus.bits, peak=peak
             )
         bits = consensus.bits or (yield from self._agree_bits(corrected, peak))
-        gia = spread_groups(consensus.gia, update.shape[0], self.entries_per_vote)
+        gia = spread_groups(consensus.gia, dim, self.entries_per_vote)
         grid = make_grid(
             peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
         )
-        sent = send_chosen(
-            corrected.values,
-            gia,
-            grid,
-            stream.purpose("rounding"),
-            out=kept,
-        )
-        totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
-        )
-        missed = totals.contributors.missed(stream.client, sent.n_levels)
-        counted = take_back(sent, missed, corrected.values, gia, grid, out=kept)
+        added = yield from add_levels(corrected, gia, grid, stream, kept=kept)
         facts = Facts(
             n_votes=n_votes,
-            n_chosen=counted.n_levels,
+            n_chosen=added.n_counted,
             bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=left_energy(
-                corrected, chosen=sent.chosen_energy, left=counted.left_energy
-            ),
-            n_clamped=sent.n_clamped,
+            left_energy=added.left_energy,
+            n_clamped=added.sent.n_clamped,
         )
-        mean = Mean((LaneMean(totals, grid.scale, gia),))
-        after = State(fade_residual(kept, self.fade), self._next_bits(bits, sent))
-        return Outcome(mean, after, facts)
+        after = replace(state, bits=self._next_bits(bits, added.sent))
+        return Outcome(added.mean, after, facts)
 
     def _offered_peak(self, corrected: Corrected) -> float:
         if self.clip is None:
             return corrected.peak
-        return clipped_peak(corrected, self.n_votes, self.clip)
+        n_votes = self.count_votes(corrected.values.shape[0])
+        return clipped_peak(corrected, n_votes, self.clip)
 
     def _known_bits(self, state: State) -> int:
         """Return the width that this client knows; 0 if it is still to be agreed on."""
@@ -255,11 +298,12 @@ class FediAC:
             fit = fit_power_law(corrected.values, peak=peak)
         except ValueError:  # one entry that is not zero follows no law
             return min(self.n_clients.bit_length() + _SPARE_BITS, MAX_LANE_BITS)
+        dim = corrected.values.shape[0]
         setting = Setting(
-            dim=corrected.values.shape[0],
+            dim=dim,
             n_clients=self.n_clients,
-            n_votes=self.n_votes,
-            threshold=self.threshold,
+            n_votes=self.count_votes(dim),
+            threshold=self.votes_needed,
             alpha=fit.alpha,
             is_drawn=self.law != "topk",
             entries_per_vote=self.entries_per_vote,

@@ -6,23 +6,14 @@ transport, so every transport runs it.
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from array_api_compat import array_namespace
-
-from fediac.core.corrected import Corrected, correct, count_nonfinite
-from fediac.core.exchange import Answer, Exchange, Max, Peak
-from fediac.core.integers import as_whole
+from fediac.core.exchange import Answer, Exchange
 from fediac.core.mean import Mean
-from fediac.core.quantize import MIN_PEAK, Grid, float32_above
-from fediac.core.residual import check_fade
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
-from fediac.core.widths import Lanes, make_grid
-from fediac.errors import NotFiniteError, say_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +25,8 @@ class State:
         bits: The lane width to ask for: what the clients agreed on, once they have.
         extras: What else an algorithm keeps, such as momentum: arrays by name, of any
             shape, of the library and on the device that updates are. A round that is
-            interrupted must find them as they were: return new ones.
+            interrupted must find them as they were: return new ones. Those that an
+            algorithm does not know it passes on.
     """
 
     residual: Update | None = None
@@ -85,6 +77,11 @@ class Outcome:
     state: State
     facts: Facts
 
+    def keeping(self, **extras: Array) -> "Outcome":
+        """Return the same with more arrays in the state, for the next round."""
+        state = replace(self.state, extras={**self.state.extras, **extras})
+        return replace(self, state=state)
+
 
 Round: TypeAlias = Generator[tuple[Exchange, ...], tuple[Answer, ...], Outcome]
 
@@ -119,141 +116,3 @@ def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:
     """
     answers = yield exchanges
     return answers[0] if len(exchanges) == 1 else answers
-
-
-def check_whole(name: str, number: object, *, at_least: int | None = None) -> None:
-    """Raise unless a setting is a whole number, Python's or NumPy's, and not too small.
-
-    Args:
-        name: What the setting is called.
-        number: What it was given.
-        at_least: The smallest that is allowed; None: whoever calls checks that.
-    """
-    whole = as_whole(name, number)
-    if at_least is not None and whole < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {number}")
-
-
-def check_flag(name: str, flag: object) -> None:
-    """Raise unless a setting is True or False."""
-    if not isinstance(flag, bool):
-        raise TypeError(f"{name} must be True or False, got {flag!r}")
-
-
-def check_common(
-    compressor: "Compressor", *, residual: object = True, fade: object = 0.0
-) -> None:
-    """Raise unless what most algorithms have is of the right kind.
-
-    Numbers of NumPy become Python's: a round may take them anywhere, and one of 64 bits
-    would make products with 32-bit arrays others.
-    """
-    for each in fields(compressor):  # type: ignore[arg-type] # algorithms are dataclasses
-        number = getattr(compressor, each.name)
-        if isinstance(number, Integral) and not isinstance(number, int):
-            object.__setattr__(compressor, each.name, int(number))
-        elif isinstance(number, Real) and not isinstance(number, int):
-            object.__setattr__(compressor, each.name, float(number))
-    check_whole("n_clients", compressor.n_clients, at_least=1)
-    check_flag("residual", residual)
-    check_fade(fade, residual=bool(residual))
-
-
-def check_count(name: str, count: int, update: Update | None = None) -> None:
-    """Raise unless ``count`` entries can be taken, of ``update`` if it is given.
-
-    A round checks this first of all: later its residual may be overwritten already.
-    """
-    if update is None:
-        check_whole(name, count, at_least=1)
-    elif not 1 <= count <= len(update):
-        raise ValueError(f"{name} must be in 1..{len(update)} (dim), got {count}")
-
-
-def begin(
-    update: Update,
-    state: State,
-    stream: Stream,
-    *,
-    keeps_residual: bool,
-    out: Update | None,
-) -> Corrected:
-    """Return the corrected update; its values may be changed into the next residual.
-
-    Without a residual to keep, its values are ``update`` itself and must be left alone.
-
-    Raises:
-        UpdateError: Some entries are not finite or too large, so nothing may be sent.
-    """
-    if keeps_residual:
-        out = array_namespace(update).empty_like(update) if out is None else out
-        corrected = correct(update, state.residual, out=out)
-    else:
-        corrected = correct(update, None)
-    if corrected.n_nonfinite:
-        raise nonfinite_error(stream, update, corrected.n_nonfinite)
-    return corrected
-
-
-def scale_to_peak(
-    corrected: Corrected, *, bits: int, n_clients: int, lanes: Lanes = "same"
-) -> Generator[tuple[Exchange, ...], Any, tuple[float, Grid | None]]:
-    """Ask for the peak of all clients; return it, and the grid of levels up to it.
-
-    There is no grid where the peak is too small for anything to be sent.
-
-    Args:
-        corrected: The update.
-        bits: Width of a lane of sums.
-        n_clients: Levels that a sum has.
-        lanes: How wide lanes are, see `fediac.core.widths`.
-    """
-    agreed: Peak = yield from ask(Max(float32_above(corrected.peak)))
-    if agreed.peak < MIN_PEAK:
-        return agreed.peak, None
-    grid = make_grid(peak=agreed.peak, bits=bits, n_clients=n_clients, lanes=lanes)
-    return agreed.peak, grid
-
-
-def unsent(
-    corrected: Corrected, state: State, *, n_votes: int, bits: int, peak: float
-) -> Outcome:
-    """Return the outcome of a legal round in which nothing is sent.
-
-    All clients see the same peak and gia, so all of them stop here or none does.
-    """
-    energy = corrected.energy
-    facts = Facts(n_votes, 0, bits, peak, 0.0, energy, energy)
-    return Outcome(Mean(), state, facts)
-
-
-def left_energy(corrected: Corrected, *, chosen: float, left: float = 0.0) -> float:
-    """Return Σ(U − sent)² over all entries.
-
-    The energies come from sums over different entries, so where all is sent rounding
-    could take their difference below zero.
-
-    Args:
-        corrected: U.
-        chosen: ΣU² over the sent entries.
-        left: Σ(U − sent)² over them.
-    """
-    return max(corrected.energy - chosen, 0.0) + left
-
-
-def nonfinite_error(stream: Stream, update: Update, n_nonfinite: int) -> NotFiniteError:
-    """Return the error for an update that must not reach the switch.
-
-    Args:
-        stream: The client's in this round.
-        update: Without the residual, which may be to blame.
-        n_nonfinite: Entries of their sum that cannot be sent.
-    """
-    n_own = count_nonfinite(update, None)
-    whose = "update" if n_own else "update + residual"
-    what = say_count(n_own or n_nonfinite, "entry that is", "entries that are")
-    hint = "" if n_own else " (update has none); State() starts without a residual"
-    return NotFiniteError(
-        f"client {stream.client}, round {stream.round_number}: "
-        f"{whose} has {what} NaN, infinite or beyond 2**100{hint}"
-    )

@@ -8,80 +8,74 @@ nearest rounding, as the FediAC paper's comparison implies; error feedback unles
 ``residual=False``; lanes of any width instead of 32-bit registers.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fediac.compressors.protocol import (
-    Facts,
-    Outcome,
-    Round,
-    State,
-    ask,
-    begin,
-    check_common,
-    check_whole,
-    scale_to_peak,
-    unsent,
-)
-from fediac.core.exchange import Sum, Totals
-from fediac.core.mean import LaneMean, Mean
-from fediac.core.quantize import check_lanes, send_chosen
-from fediac.core.residual import fade_residual, take_back
+from fediac.compressors.checks import check_whole
+from fediac.compressors.feedback import ErrorFeedback
+from fediac.compressors.forecast import Asks, AsksSum, Conditions, Expected
+from fediac.compressors.protocol import Facts, Outcome, Round, State
+from fediac.compressors.steps import add_levels, scale_to_peak, unsent
+from fediac.core.corrected import Corrected
+from fediac.core.exchange import Max, Sum
+from fediac.core.quantize import check_lanes
 from fediac.core.rng import Stream
 from fediac.core.types import Update
-from fediac.core.widths import Lanes, check_rule
+from fediac.core.widths import Lanes, Widths, check_rule, lane_widths
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchML:
-    """All entries, quantized.
+class SwitchML(ErrorFeedback):
+    """Add b-bit levels of all entries in the switch.
 
     Attributes:
-        bits: Width of a lane.
-        residual: Keep the rounding error for the next round.
-        fade: Share of what is kept that is forgotten every round.
-        lanes: How wide lanes are, see `fediac.core.widths`; with ``"same"``, the
-            paper's, all have ``bits`` bits.
+        bits: Width of the switch's sums (b).
+        lanes: How wide lanes are: ``same``, as many bits up as down, as published;
+            ``dense``, only as many up as a client's own levels need, for the same sums;
+            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            more room.
     """
 
-    n_clients: int
     bits: int = 12
-    residual: bool = True
-    fade: float = 0.0
     lanes: Lanes = "same"
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual, fade=self.fade)
+        ErrorFeedback.__post_init__(self)
         check_whole("bits", self.bits)
         check_rule(self.lanes)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 
-    def run_round(
-        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    def asks(self) -> Iterator[Asks]:
+        """Yield a sum."""
+        yield AsksSum((self._widths,))
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield a maximum and a sum of everything."""
+        yield (Expected(Max),)
+        dim = conditions.dim
+        yield (Expected(Sum, dim, dim, bits=self._widths),)
+
+    @property
+    def _widths(self) -> Widths:
+        return lane_widths(bits=self.bits, n_clients=self.n_clients, lanes=self.lanes)
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
     ) -> Round:
         """Yield a maximum and a sum; return the mean update."""
-        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
-        values = corrected.values
-        kept = values if self.residual else None
         peak, grid = yield from scale_to_peak(
             corrected, bits=self.bits, n_clients=self.n_clients, lanes=self.lanes
         )
         if grid is None:
-            after = State(fade_residual(kept, self.fade))
-            return unsent(corrected, after, n_votes=0, bits=self.bits, peak=peak)
-        sent = send_chosen(values, None, grid, stream.purpose("rounding"), out=kept)
-        totals: Totals = yield from ask(
-            Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
-        )
-        missed = totals.contributors.missed(stream.client, sent.n_levels)
-        counted = take_back(sent, missed, values, None, grid, out=kept)
+            return unsent(corrected, state, n_votes=0, bits=self.bits, peak=peak)
+        added = yield from add_levels(corrected, None, grid, stream, kept=kept)
         facts = Facts(
-            n_votes=sent.n_levels,
-            n_chosen=counted.n_levels,
+            n_votes=added.sent.n_levels,
+            n_chosen=added.n_counted,
             bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,
             energy=corrected.energy,
-            left_energy=counted.left_energy,
+            left_energy=added.left_energy,
         )
-        mean = Mean((LaneMean(totals, grid.scale, None),))
-        return Outcome(mean, State(fade_residual(kept, self.fade)), facts)
+        return Outcome(added.mean, state, facts)

@@ -6,67 +6,70 @@ switch cannot help it, since clients send other indices.
 Deviations: none in the algorithm; the server returns the union of all sent indices.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
-from fediac.compressors.protocol import (
-    Facts,
-    Outcome,
-    Round,
-    State,
-    ask,
-    begin,
-    check_common,
-    check_count,
-    left_energy,
-)
+from fediac.compressors.checks import check_share, count_share
+from fediac.compressors.feedback import ErrorFeedback
+from fediac.compressors.forecast import Conditions, Expected, union_of
+from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.steps import left_energy
+from fediac.core.corrected import Corrected
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.quantize import energy_of
-from fediac.core.residual import fade_residual, keep_missed
+from fediac.core.residual import keep_missed
 from fediac.core.rng import Stream
+from fediac.core.shares import Share
 from fediac.core.types import Update
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
-    """The ``n_sent`` largest entries, as floats, past the switch.
+class TopK(ErrorFeedback):
+    """Top-k entries with indices at a parameter server.
 
     Attributes:
-        residual: Keep the other entries for the next round.
-        fade: Share of what is kept that is forgotten every round.
+        n_sent: Entries a client sends, its largest (k): a count, or a share of all
+            entries.
     """
 
-    n_clients: int
-    n_sent: int
-    residual: bool = True
-    fade: float = 0.0
+    n_sent: Share = "1%"
 
     def __post_init__(self) -> None:
-        check_common(self, residual=self.residual, fade=self.fade)
-        check_count("n_sent", self.n_sent)
+        ErrorFeedback.__post_init__(self)
+        check_share("n_sent", self.n_sent)
 
-    def run_round(
-        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    def check_dim(self, dim: int) -> None:
+        """Raise unless so many entries can be sent."""
+        self._count(dim)
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield a sum at the server, which returns the union of all indices."""
+        dim = conditions.dim
+        n_sent = self._count(dim)
+        union = union_of(n_sent, conditions, self.n_clients, dim)
+        yield (Expected(ServerSum, n_sent, union, bits=64),)
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
     ) -> Round:
         """Yield one sum at the server; return the mean update."""
-        check_count("n_sent", self.n_sent, update)
-        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
         values = corrected.values
-        indices = indices_of_largest(values, self.n_sent)
+        dim = values.shape[0]
+        n_sent = self._count(dim)
+        indices = indices_of_largest(values, n_sent)
         chosen = values[indices]
         totals: ServerTotals = yield from ask(ServerSum(chosen, indices))
-        missed = totals.contributors.missed(stream.client, len(update))
+        missed = totals.contributors.missed(stream.client, dim)
         nothing = array_namespace(chosen).zeros_like(chosen)
         left, n_counted = keep_missed(nothing, chosen, indices, missed)
-        kept = None
-        if self.residual:
-            kept = values
+        if kept is not None:
             kept[indices] = left
         facts = Facts(
-            n_votes=self.n_sent,
+            n_votes=n_sent,
             n_chosen=n_counted,
             bits=0,
             peak=0.0,
@@ -77,4 +80,7 @@ class TopK:
             ),
         )
         mean = Mean((FloatMean(totals.values, totals.indices),))
-        return Outcome(mean, State(fade_residual(kept, self.fade)), facts)
+        return Outcome(mean, state, facts)
+
+    def _count(self, dim: int) -> int:
+        return count_share("n_sent", self.n_sent, of=dim, what="dim")

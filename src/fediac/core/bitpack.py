@@ -10,6 +10,7 @@ from array_api_compat import array_namespace, device
 from fediac import native
 from fediac.core.chunks import chunks
 from fediac.core.types import Array, Indices, Packed
+from fediac.errors import ArgumentError
 
 MAX_LANE_BITS = 32
 
@@ -75,7 +76,7 @@ def indices_of(packed: Packed, n_bits: int) -> Indices:
 
 def _check_width(bits: int) -> None:
     if not 1 <= bits <= MAX_LANE_BITS:
-        raise ValueError(f"bits must be in 1..{MAX_LANE_BITS}, got {bits}")
+        raise ArgumentError("bits", f"must be in 1..{MAX_LANE_BITS}, got {bits}")
 
 
 def pack_lanes(lanes: Array, bits: int) -> Packed:

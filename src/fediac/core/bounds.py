@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.core.quantize import level_limit
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -62,20 +62,23 @@ class Setting:
         _check_count("dim", self.dim)
         _check_count("n_clients", self.n_clients)
         if not 1 <= self.n_votes <= self.dim:
-            raise ValueError(
-                f"n_votes must be in 1..{self.dim} (dim), got {self.n_votes}"
+            raise ArgumentError(
+                "n_votes", f"must be in 1..{self.dim} (dim), got {self.n_votes}"
             )
         if not 1 <= self.threshold <= self.n_clients:
-            raise ValueError(
-                f"threshold must be in 1..{self.n_clients} (n_clients), "
-                f"got {self.threshold}"
+            raise ArgumentError(
+                "threshold",
+                f"must be in 1..{self.n_clients} (n_clients), got {self.threshold}",
             )
         if not -math.inf < self.alpha < 0:
-            raise ValueError(f"alpha must be finite and below 0, got {self.alpha}")
+            raise ArgumentError(
+                "alpha", f"must be finite and below 0, got {self.alpha}"
+            )
         if self.alpha < MIN_ALPHA:
-            raise ValueError(
-                f"alpha must be at least {MIN_ALPHA:,} (rank 2 has nothing then), "
-                f"got {self.alpha:g}"
+            raise ArgumentError(
+                "alpha",
+                f"must be at least {MIN_ALPHA:,} (rank 2 has nothing then), "
+                f"got {self.alpha:g}",
             )
         _check_count("entries_per_vote", self.entries_per_vote)
 
@@ -184,7 +187,7 @@ def gamma(setting: Setting, *, phi: float, peak: float, bits: int) -> float:
     _check_positive("phi", phi)
     _check_positive("peak", peak)
     if bits > MAX_BITS:
-        raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}")
+        raise ArgumentError("bits", f"must be at most {MAX_BITS}, got {bits}")
     level_limit(bits=bits, n_clients=setting.n_clients)
     sums = rank_sums(setting)
     n_clients = setting.n_clients
@@ -213,9 +216,10 @@ def smallest_bits(setting: Setting, *, phi: float, peak: float) -> int:
     """Return the smallest integer above `min_bits`; a floor, seldom the best choice."""
     bound = min_bits(setting, phi=phi, peak=peak)
     if bound == math.inf:
-        raise ValueError(
-            f"threshold {setting.threshold} lets no entry through with "
-            f"{say_count(setting.n_votes, 'vote')} a client; lower it"
+        raise ArgumentError(
+            "threshold",
+            f"{setting.threshold} lets no entry through with "
+            f"{say_count(setting.n_votes, 'vote')} a client; lower it",
         )
     # Rounding in the bound must not cost the room that level_limit asks for.
     return max(math.floor(bound) + 1, setting.n_clients.bit_length() + 1)
@@ -250,12 +254,13 @@ class Training:
         for name in ("gradient_bound", "noise", "heterogeneity", "start_gap"):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
-                raise ValueError(f"{name} must be finite and at least 0, got {value}")
+                raise ArgumentError(name, f"must be finite and at least 0, got {value}")
         least = 30.0 * (self.local_steps * self.smoothness) ** 2 - 1.0
         if self.rate_shift <= least:
-            raise ValueError(
-                "rate_shift must be above 30 * (local_steps * smoothness)**2 - 1 = "
-                f"{least:g}, got {self.rate_shift}"
+            raise ArgumentError(
+                "rate_shift",
+                "must be above 30 * (local_steps * smoothness)**2 - 1 = "
+                f"{least:g}, got {self.rate_shift}",
             )
 
 
@@ -267,7 +272,7 @@ def convergence_bound(training: Training, *, n_rounds: int, gamma: float) -> flo
     """
     _check_count("n_rounds", n_rounds)
     if not 0.0 < gamma < 1.0:
-        raise ValueError(f"gamma must be between 0 and 1, got {gamma}")
+        raise ArgumentError("gamma", f"must be between 0 and 1, got {gamma}")
     steps, smooth = training.local_steps, training.smoothness
     moved = (steps * training.gradient_bound) ** 2
     first_rate_squared = 1.0 / (1.0 + training.rate_shift)
@@ -287,9 +292,10 @@ def register_fills(
     _check_count("dim", dim)
     _check_count("value_bytes", value_bytes)
     if register_bytes < value_bytes:
-        raise ValueError(
-            f"register_bytes must hold a value of {say_count(value_bytes, 'byte')}, "
-            f"got {register_bytes}"
+        raise ArgumentError(
+            "register_bytes",
+            f"must hold a value of {say_count(value_bytes, 'byte')}, "
+            f"got {register_bytes}",
         )
     return -(-dim // (register_bytes // value_bytes))
 
@@ -340,9 +346,9 @@ def _rank_weights(dim: int, n_per_octave: int) -> tuple[Floats, Floats]:
 
 def _check_count(name: str, value: int) -> None:
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+        raise ArgumentError(name, f"must be at least 1, got {value}")
 
 
 def _check_positive(name: str, value: float) -> None:
     if not 0.0 < value < math.inf:
-        raise ValueError(f"{name} must be finite and above 0, got {value}")
+        raise ArgumentError(name, f"must be finite and above 0, got {value}")

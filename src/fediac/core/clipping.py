@@ -11,6 +11,7 @@ from numbers import Real
 from fediac.core.corrected import Corrected
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.quantize import energy_of
+from fediac.errors import ArgumentError
 
 
 def check_clip(clip: object) -> None:
@@ -20,7 +21,7 @@ def check_clip(clip: object) -> None:
     if isinstance(clip, bool) or not isinstance(clip, Real):
         raise TypeError(f"clip must be a number or None, got {clip!r}")
     if not 0.0 < float(clip) < math.inf:  # nor is NaN
-        raise ValueError(f"clip must be finite and above 0, got {clip}")
+        raise ArgumentError("clip", f"must be finite and above 0, got {clip}")
 
 
 def clipped_peak(corrected: Corrected, n_largest: int, clip: float) -> float:

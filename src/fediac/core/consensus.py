@@ -8,6 +8,7 @@ from fediac import native
 from fediac.core.bitpack import pack_bits, unpack_bits
 from fediac.core.chunks import chunks
 from fediac.core.types import Array, Packed
+from fediac.errors import ArgumentError
 
 
 def tally_votes(votes: Sequence[Packed], dim: int) -> Array:
@@ -20,7 +21,7 @@ def tally_votes(votes: Sequence[Packed], dim: int) -> Array:
 def agree(votes: Sequence[Packed], threshold: int) -> Packed:
     """Return the gia: packed bits of the entries with at least ``threshold`` votes."""
     if threshold < 1:
-        raise ValueError(f"threshold must be at least 1, got {threshold}")
+        raise ArgumentError("threshold", f"must be at least 1, got {threshold}")
     kernels = native.kernels_for(*votes)
     if kernels is not None:
         return kernels.agree(votes, threshold)

@@ -17,6 +17,7 @@ from fediac.core.integers import as_whole
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Packed, Update
 from fediac.core.voting import Law, draw_votes
+from fediac.errors import ArgumentError
 
 MAX_LENGTH = 4096
 """Entries of the largest group: any chunk holds whole ones."""
@@ -26,8 +27,8 @@ def check_length(name: str, length: object) -> None:
     """Refuse lengths of groups that do not fill whole bytes of a gia, and chunks."""
     whole = as_whole(name, length)
     if whole != 1 and (not 8 <= whole <= MAX_LENGTH or whole & (whole - 1)):
-        raise ValueError(
-            f"{name} must be 1 or a power of two in 8..{MAX_LENGTH}, got {length}"
+        raise ArgumentError(
+            name, f"must be 1 or a power of two in 8..{MAX_LENGTH}, got {length}"
         )
 
 
@@ -90,9 +91,10 @@ def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:
         return packed
     n_given = n_packed_bytes(count_groups(n_entries, length))
     if packed.shape[0] != n_given:
-        raise ValueError(
-            f"packed must have {n_given} bytes for {n_entries} entries in groups of "
-            f"{length}, got {packed.shape[0]}"
+        raise ArgumentError(
+            "packed",
+            f"must have {n_given} bytes for {n_entries} entries in groups of "
+            f"{length}, got {packed.shape[0]}",
         )
     xp = array_namespace(packed)
     n_bytes = n_packed_bytes(n_entries)

@@ -13,6 +13,7 @@ from fediac import native
 from fediac.core.bitpack import indices_of, pack_bits
 from fediac.core.chunks import chunks
 from fediac.core.types import Array, Indices, Packed, Update
+from fediac.errors import ArgumentError
 
 N_PATTERNS = 1 << 15
 """Bins of `pattern_counts`: eight exponent bits and seven of the fraction."""
@@ -48,7 +49,7 @@ def largest(values: Update, n_largest: int) -> Packed:
     """
     dim = values.shape[0]
     if not 1 <= n_largest <= dim:
-        raise ValueError(f"n_largest must be in 1..{dim} (dim), got {n_largest}")
+        raise ArgumentError("n_largest", f"must be in 1..{dim} (dim), got {n_largest}")
     kernels = native.host_kernels_for(values)
     if kernels is not None:
         return kernels.largest(values, n_largest)

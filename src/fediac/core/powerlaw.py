@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fediac.core.chunks import chunks
 from fediac.core.magnitudes import pattern_counts
 from fediac.core.types import Update
+from fediac.errors import ArgumentError
 
 N_RANKS = 256
 """Ranks that a fit looks at, at most."""
@@ -40,13 +41,17 @@ class PowerLaw:
 
     def __post_init__(self) -> None:
         if not -math.inf < self.alpha < 0.0:
-            raise ValueError(f"alpha must be finite and below 0, got {self.alpha}")
+            raise ArgumentError(
+                "alpha", f"must be finite and below 0, got {self.alpha}"
+            )
         for name in ("phi", "peak"):
             value = getattr(self, name)
             if not 0.0 < value < math.inf:
-                raise ValueError(f"{name} must be finite and above 0, got {value}")
+                raise ArgumentError(name, f"must be finite and above 0, got {value}")
         if not 0.0 <= self.misfit < math.inf:
-            raise ValueError(f"misfit must be finite and at least 0, got {self.misfit}")
+            raise ArgumentError(
+                "misfit", f"must be finite and at least 0, got {self.misfit}"
+            )
 
 
 def fit_power_law(values: Update, *, peak: float | None = None) -> PowerLaw:
@@ -94,14 +99,15 @@ def log_spaced_ranks(n_ranked: int) -> NDArray[np.int64]:
 def _check_counts(counts: NDArray[np.int64]) -> None:
     n_nonfinite = int(counts[_FIRST_NONFINITE:].sum())
     if n_nonfinite:
-        raise ValueError(
-            f"values must be finite in float32, got {n_nonfinite} that are not"
+        raise ArgumentError(
+            "values", f"must be finite in float32, got {n_nonfinite} that are not"
         )
     n_nonzero = int(counts[1:].sum())
     if n_nonzero < 2:
-        raise ValueError(
-            "values must have at least 2 non-zero entries to fit a power law, "
-            f"got {n_nonzero}"
+        raise ArgumentError(
+            "values",
+            "must have at least 2 non-zero entries to fit a power law, "
+            f"got {n_nonzero}",
         )
 
 

@@ -22,7 +22,7 @@ from fediac.core.exact_divide import divide
 from fediac.core.rng import Stream
 from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Indices, Levels, Packed, Update
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 
 MIN_PEAK = 2.0**-100
 """A peak below this counts as zero: its scale would leave the range of floats."""
@@ -35,12 +35,13 @@ def level_limit(*, bits: int, n_clients: int) -> int:
     switch's registers cannot overflow, whatever the floats did before.
     """
     if n_clients < 1:
-        raise ValueError(f"n_clients must be at least 1, got {n_clients}")
+        raise ArgumentError("n_clients", f"must be at least 1, got {n_clients}")
     limit = ((1 << max(bits - 1, 0)) - 1) // n_clients
     if limit < 1:
-        raise ValueError(
-            f"bits must leave room for {say_count(n_clients, 'client')} "
-            f"(at least {n_clients.bit_length() + 1}), got {bits}"
+        raise ArgumentError(
+            "bits",
+            f"must leave room for {say_count(n_clients, 'client')} "
+            f"(at least {n_clients.bit_length() + 1}), got {bits}",
         )
     return limit
 
@@ -48,7 +49,8 @@ def level_limit(*, bits: int, n_clients: int) -> int:
 def check_lanes(*, bits: int, n_clients: int) -> None:
     """Raise unless a lane of ``bits`` bits can hold the levels of all clients."""
     if bits > MAX_LANE_BITS:
-        raise ValueError(f"bits must be at most {MAX_LANE_BITS} (a lane), got {bits}")
+        rule = f"must be at most {MAX_LANE_BITS} (a lane), got {bits}"
+        raise ArgumentError("bits", rule)
     level_limit(bits=bits, n_clients=n_clients)
 
 
@@ -85,9 +87,13 @@ class Grid:
         check_lanes(bits=bits, n_clients=n_clients)
         bits_up = bits if bits_up is None else bits_up
         if not 2 <= bits_up <= bits:
-            raise ValueError(f"bits_up must be in 2..{bits} (bits), got {bits_up}")
+            raise ArgumentError(
+                "bits_up", f"must be in 2..{bits} (bits), got {bits_up}"
+            )
         if not MIN_PEAK <= peak < float("inf"):
-            raise ValueError(f"peak must be finite and at least 2**-100, got {peak}")
+            raise ArgumentError(
+                "peak", f"must be finite and at least 2**-100, got {peak}"
+            )
         limit = level_limit(bits=bits, n_clients=n_clients)
         scale = ((1 << (bits - 1)) - n_clients) / (n_clients * peak)
         most = (1 << (bits_up - 1)) - 1
@@ -103,7 +109,7 @@ def float32_above(peak: float) -> float:
     peak.
     """
     if not peak <= float(np.finfo(np.float32).max):
-        raise ValueError(f"peak must be in the range of float32, got {peak}")
+        raise ArgumentError("peak", f"must be in the range of float32, got {peak}")
     nearest = np.float32(peak)
     if float(nearest) < peak:
         nearest = np.nextafter(nearest, np.float32(np.inf))

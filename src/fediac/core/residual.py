@@ -13,6 +13,7 @@ from fediac.core.bitpack import indices_of, unpack_lanes
 from fediac.core.exact_divide import divide
 from fediac.core.quantize import Grid, Sent, energy_of, subtract_sent
 from fediac.core.types import Indices, Packed, Update
+from fediac.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,9 @@ def check_fade(fade: object, *, residual: bool) -> None:
     if isinstance(fade, bool) or not isinstance(fade, Real):
         raise TypeError(f"fade must be a number, got {fade!r}")
     if not 0.0 <= float(fade) < 1.0:  # nor is NaN
-        raise ValueError(f"fade must be at least 0 and below 1, got {fade}")
+        raise ArgumentError("fade", f"must be at least 0 and below 1, got {fade}")
     if fade and not residual:
-        raise ValueError(f"fade must be 0 without a residual, got {fade}")
+        raise ArgumentError("fade", f"must be 0 without a residual, got {fade}")
 
 
 def fade_residual(residual: Update | None, fade: float) -> Update | None:

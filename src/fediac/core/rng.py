@@ -13,6 +13,7 @@ from array_api_compat import array_namespace, device
 
 from fediac.core.integers import as_whole
 from fediac.core.types import Array, Indices
+from fediac.errors import ArgumentError
 
 _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -68,7 +69,7 @@ class Stream:
             value = as_whole(field, getattr(self, field))
             object.__setattr__(self, field, value)
             if not 0 <= value < 1 << top:
-                raise ValueError(f"{field} must be in 0..2**{top}-1, got {value}")
+                raise ArgumentError(field, f"must be in 0..2**{top}-1, got {value}")
 
     def purpose(self, name: str) -> "Stream":
         """Return the stream of the same seed, round and client for one purpose.
@@ -100,7 +101,7 @@ class Stream:
         """
         xp = array_namespace(like)
         if stop > MAX_ENTRIES:
-            raise ValueError(f"stop must be at most {MAX_ENTRIES}, got {stop}")
+            raise ArgumentError("stop", f"must be at most {MAX_ENTRIES}, got {stop}")
         blocks = xp.arange(
             start // 4, -(-stop // 4), dtype=xp.int64, device=device(like)
         )

@@ -4,6 +4,13 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
+
+from fediac.errors import ArgumentError
+
+Share: TypeAlias = int | str
+"""A count, or a share like "5%" of all there are."""
+
 
 _DIGITS = r"(?:[0-9]{1,3}(?:_[0-9]{3})+|[0-9]+)"
 _COUNT = re.compile(rf"{_DIGITS}(\.[0-9]+)?(e\+?[0-9]{{1,2}})?", re.IGNORECASE)
@@ -31,14 +38,14 @@ def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
     written = text.strip()
     number = _whole_number(written.removeprefix("-"))
     if number is None:
-        raise ValueError(
-            f"{name} must be a whole number, got {text!r}{_hint_groups(text)}"
+        raise ArgumentError(
+            name, f"must be a whole number, got {text!r}{_hint_groups(text)}"
         )
     number = -number if written.startswith("-") else number
     if number < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {written}")
+        raise ArgumentError(name, f"must be at least {at_least}, got {written}")
     if number > MAX_COUNT:
-        raise ValueError(f"{name} must be below 2**64, got {written}")
+        raise ArgumentError(name, f"must be below 2**64, got {written}")
     return number
 
 
@@ -51,11 +58,11 @@ def parse_number(text: str, *, name: str) -> float:
     """
     written = text.strip()
     if not _NUMBER.fullmatch(written):
-        raise ValueError(f"{name} must be a number, got {text!r}{_hint_groups(text)}")
+        raise ArgumentError(name, f"must be a number, got {text!r}{_hint_groups(text)}")
     return float(written)
 
 
-def parse_share(text: str | int, *, of: int, name: str) -> int:
+def parse_share(text: Share, *, of: int, name: str) -> int:
     """Return a count, given as such or as a share like ``5%``, which is rounded up.
 
     Args:
@@ -70,14 +77,15 @@ def parse_share(text: str | int, *, of: int, name: str) -> int:
     if share is None:
         number = _whole_number(written)
         if number is None or isinstance(text, bool):
-            raise ValueError(
-                f"{name} must be a whole number or a share such as 5%, "
-                f"got {text!r}{_hint_groups(str(text))}"
+            raise ArgumentError(
+                name,
+                "must be a whole number or a share such as 5%, "
+                f"got {text!r}{_hint_groups(str(text))}",
             )
         return number
     percent = Fraction(share[1])
     if not 0 < percent <= 100:
-        raise ValueError(f"{name} must be above 0% and at most 100%, got {text!r}")
+        raise ArgumentError(name, f"must be above 0% and at most 100%, got {text!r}")
     return math.ceil(percent * of / 100)
 
 
@@ -95,9 +103,9 @@ def parse_portion(value: object, *, name: str) -> float:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         portion = float(value)
     if not 0.0 < portion <= 1.0:
-        raise ValueError(
-            f'{name} must be above 0 and at most 1, or a share such as "95%", '
-            f"got {value!r}"
+        raise ArgumentError(
+            name,
+            f'must be above 0 and at most 1, or a share such as "95%", got {value!r}',
         )
     return portion
 
@@ -113,13 +121,13 @@ def parse_counts(text: str, *, name: str) -> list[int]:
         first = int(found[1]) if found else 1
         last = int(found[2] or found[1]) if found else 0
         if first > last:
-            raise ValueError(
-                f"{name} must be a range such as 1-4 or a list such as 1,2,4, "
-                f"got {text!r}"
+            raise ArgumentError(
+                name,
+                f"must be a range such as 1-4 or a list such as 1,2,4, got {text!r}",
             )
         if last - first >= MAX_LISTED:
-            raise ValueError(
-                f"{name} must name at most {MAX_LISTED:,} in a range, got {text!r}"
+            raise ArgumentError(
+                name, f"must name at most {MAX_LISTED:,} in a range, got {text!r}"
             )
         counts.update(range(first, last + 1))
     return sorted(counts)

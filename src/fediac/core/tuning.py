@@ -24,6 +24,7 @@ from fediac.core.bounds import (
     smallest_bits,
 )
 from fediac.core.powerlaw import PowerLaw
+from fediac.errors import ArgumentError
 
 N_WIDTHS = 5
 """Widths tried for each threshold: the smallest usable one and four more."""
@@ -97,7 +98,7 @@ def rank_candidates(
 def default_thresholds(n_clients: int) -> list[int]:
     """Return the thresholds worth trying: up to a quarter of the clients, or four."""
     if n_clients < 1:
-        raise ValueError(f"n_clients must be at least 1, got {n_clients}")
+        raise ArgumentError("n_clients", f"must be at least 1, got {n_clients}")
     top = max(-(-n_clients // 4), min(n_clients, 4))
     step = -(-top // _MAX_THRESHOLDS)
     return list(range(1, top + 1, step))
@@ -111,9 +112,10 @@ def best_bits(setting: Setting, *, phi: float, peak: float) -> int:
     """
     candidates = _try_widths(setting, phi=phi, peak=peak)
     if not candidates:
-        raise ValueError(
-            f"threshold must leave a width of at most {MAX_LANE_BITS} bits with gamma "
-            f"below 1, got {setting.threshold}"
+        raise ArgumentError(
+            "threshold",
+            f"must leave a width of at most {MAX_LANE_BITS} bits with gamma "
+            f"below 1, got {setting.threshold}",
         )
     return min(candidates, key=lambda each: each.cost_bytes).bits
 
@@ -124,7 +126,7 @@ def median_law(fits: Sequence[PowerLaw]) -> PowerLaw:
     The peak is what all clients must agree on to quantize alike, hence the maximum.
     """
     if not fits:
-        raise ValueError("fits must have at least 1 law, got 0")
+        raise ArgumentError("fits", "must have at least 1 law, got 0")
     return PowerLaw(
         alpha=statistics.median(fit.alpha for fit in fits),
         phi=statistics.median(fit.phi for fit in fits),

@@ -23,6 +23,7 @@ from fediac.core.exact_divide import divide
 from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream, to_unit
 from fediac.core.types import Array, Packed
+from fediac.errors import ArgumentError
 
 Law = Literal["bernoulli", "draws", "topk"]
 LAWS: tuple[Law, ...] = get_args(Law)
@@ -42,7 +43,7 @@ def power(base: Array, exponent: int) -> Array:
         if exponent:
             base = base * base
     if result is None:
-        raise ValueError("exponent must be at least 1, got 0")
+        raise ArgumentError("exponent", "must be at least 1, got 0")
     return result
 
 
@@ -59,9 +60,9 @@ def draw_votes(
     """
     dim = corrected.values.shape[0]
     if not 1 <= n_votes <= dim:
-        raise ValueError(f"n_votes must be in 1..{dim} (dim), got {n_votes}")
+        raise ArgumentError("n_votes", f"must be in 1..{dim} (dim), got {n_votes}")
     if law not in LAWS:
-        raise ValueError(f"law must be one of {', '.join(LAWS)}, got {law!r}")
+        raise ArgumentError("law", f"must be one of {', '.join(LAWS)}, got {law!r}")
     if corrected.mass == 0.0:
         return pack_bits(_zeros(corrected, dim))
     if law == "bernoulli":

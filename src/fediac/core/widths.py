@@ -5,10 +5,14 @@ more. The paper sends both in lanes of the sum's width b. Clients that send thei
 in lanes of their own width send the same numbers in fewer bits, and get the same sums.
 """
 
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.quantize import Grid, check_lanes, level_limit
+from fediac.errors import ArgumentError
+
+Widths: TypeAlias = tuple[int, int]
+"""Bits of a lane on its way up and down."""
 
 Lanes = Literal["same", "dense", "words"]
 """How wide lanes are, given the width b of the sums.
@@ -26,10 +30,12 @@ _WORDS = ((4, 8), (4, 16), (8, 16), (16, 32), (32, 32))
 def check_rule(lanes: object) -> None:
     """Raise unless ``lanes`` is one of `LANES`."""
     if not isinstance(lanes, str) or lanes not in LANES:
-        raise ValueError(f"lanes must be one of {', '.join(LANES)}, got {lanes!r}")
+        raise ArgumentError(
+            "lanes", f"must be one of {', '.join(LANES)}, got {lanes!r}"
+        )
 
 
-def lane_widths(*, bits: int, n_clients: int, lanes: Lanes) -> tuple[int, int]:
+def lane_widths(*, bits: int, n_clients: int, lanes: Lanes) -> Widths:
     """Return the widths of a lane up and down for sums that need ``bits`` bits."""
     check_lanes(bits=bits, n_clients=n_clients)
     if lanes == "same":
@@ -39,6 +45,16 @@ def lane_widths(*, bits: int, n_clients: int, lanes: Lanes) -> tuple[int, int]:
     if lanes == "dense":
         return bits_up, bits
     return next((up, down) for up, down in _WORDS if up >= bits_up and down >= bits)
+
+
+def every_widths(*, n_clients: int, lanes: Lanes) -> tuple[Widths, ...]:
+    """Return all widths that lanes may have, whatever clients agree on."""
+    least = n_clients.bit_length() + 1
+    found = (
+        lane_widths(bits=bits, n_clients=n_clients, lanes=lanes)
+        for bits in range(least, MAX_LANE_BITS + 1)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def make_grid(*, peak: float, bits: int, n_clients: int, lanes: Lanes) -> Grid:

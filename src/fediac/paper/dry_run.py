@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from fediac.console import FittedTable
-from fediac.core.shares import parse_share
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.to_do import Step, Task, find_task
 from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
+from fediac.runs.algorithm import Settled, make_compressor
 from fediac.runs.settings import RunSettings
 
 HEADINGS = ("run", "stored", "step", "until", "rounds")
@@ -78,20 +78,10 @@ def estimate_rounds(run: PlannedRun, until: Until) -> int | None:
 
 def _round_s(settings: RunSettings, dim: int) -> float:
     """Return how long a round is on the fastest switch, which ends last."""
-    n_clients = settings.clients.number
-    sent = {"libra": settings.libra.sent, "omnireduce": settings.omnireduce.sent}
-    share = sent.get(settings.algorithm)
-    expected = ExpectedRound(
-        algorithm=settings.algorithm,
-        dim=dim,
-        n_clients=n_clients,
-        n_chosen=None if share is None else parse_share(share, of=dim, name="sent"),
-        threshold=parse_share(
-            settings.fediac.threshold, of=n_clients, name="threshold"
-        ),
-        entries_per_vote=settings.fediac.entries_per_vote,
-        **_widths(settings),
+    compressor = make_compressor(
+        settings, n_clients=settings.clients.n_clients, dim=dim, settled=Settled()
     )
+    expected = ExpectedRound(settings.algorithm, compressor, dim)
     network = settings.network
     times = []
     for switch in network.switches:
@@ -99,12 +89,3 @@ def _round_s(settings: RunSettings, dim: int) -> float:
         simulation = simulate(expected, setting, n_rounds=1, seed=settings.seed)
         times.append(simulation.rounds[0].round_s)
     return min(times)
-
-
-def _widths(settings: RunSettings) -> dict[str, Any]:
-    """Return the widths of lanes where they are given; FediAC's are agreed later."""
-    switchml, fediac = settings.switchml, settings.fediac
-    if settings.algorithm == "switchml":
-        return {"bits": switchml.bits, "lanes": switchml.lanes}
-    given = {"bits": fediac.bits} if isinstance(fediac.bits, int) else {}
-    return {"lanes": fediac.lanes, **given}

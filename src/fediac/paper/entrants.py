@@ -1,13 +1,13 @@
 """Who is compared: algorithms with one setting each, under a name of their own."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from fediac.core.shares import parse_share
 from fediac.errors import ConfigError, hint_name
-from fediac.runs.settings import RunSettings
+from fediac.runs.settings import RunSettings, as_document
 
 THRESHOLDS = (5, 10, 15, 20)
 """Percent of all clients whose votes an entry needs (Sec. V-B3)."""
@@ -37,10 +37,8 @@ class Entrant:
     def apply(self, settings: RunSettings) -> RunSettings:
         """Return a scenario's settings as this entrant runs them."""
         settings = replace(settings, algorithm=self.algorithm)
-        for name, value in self.changes:
-            table, _, key = name.partition(".")
-            changed = replace(getattr(settings, table), **{key: value})
-            settings = replace(settings, **{table: changed})
+        for key, value in self.changes:
+            settings = settings.changed(key, value)
         return settings
 
 
@@ -77,7 +75,7 @@ def _top_k(algorithm: str, shares: Sequence[str] = _SHARES) -> tuple[Entrant, ..
         Entrant(
             f"{algorithm}-k{share}",
             algorithm,
-            ((f"{algorithm}.sent", f"{share}%"),),
+            ((f"{algorithm}.n_sent", f"{share}%"),),
             f"k = {share} % of d",
         )
         for share in shares
@@ -90,7 +88,7 @@ def _narrow(share: str, bits: int) -> Entrant:
         f"libra-k{share}-bits{bits}-narrow",
         "libra",
         (
-            ("libra.sent", f"{share}%"),
+            ("libra.n_sent", f"{share}%"),
             ("libra.bits", bits),
             ("libra.narrow", True),
         ),
@@ -107,7 +105,7 @@ def _shared(
         ("fediac.entries_per_vote", 16),
         ("fediac.threshold", threshold),
         ("fediac.bits", bits),
-        ("fediac.votes", f"{share}%"),
+        ("fediac.n_votes", f"{share}%"),
     )
 
 
@@ -222,7 +220,7 @@ def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
         Entrant(
             f"fediac-n{n}-a{percent}",
             "fediac",
-            (("clients.number", n), ("fediac.threshold", f"{percent}%"), _TUNED),
+            (("clients.n_clients", n), ("fediac.threshold", f"{percent}%"), _TUNED),
             f"N = {n}, a = {percent} % of N",
         )
         for n in numbers
@@ -253,18 +251,17 @@ def decisive(settings: RunSettings) -> dict[str, Any]:
 
     Shares of clients are resolved, and other algorithms' tables left out.
     """
-    tables = asdict(settings)
+    tables = as_document(settings)
     kept = {
         name: tables[name]
         for name in ("algorithm", "seed", "tuning", "model", "clients", "network")
     }
     kept["data"] = _without(tables["data"], "folder", "download")
-    kept["train"] = _without(tables["train"], "device", "at_once")
+    kept["train"] = _without(tables["train"], "device", "n_at_once")
     own = tables[settings.algorithm]
     if settings.algorithm == "fediac":
-        number = settings.clients.number
-        share = settings.clients.participation
-        n = parse_share(share, of=number, name="participation")
+        share, of = settings.clients.n_participants, settings.clients.n_clients
+        n = parse_share(share, of=of, name="n_participants")
         own["threshold"] = parse_share(own["threshold"], of=n, name="threshold")
     kept[settings.algorithm] = own
     return kept

@@ -90,11 +90,11 @@ def scale_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Nu
         kept,
         lambda run: {
             "scenario": run.scenario,
-            "n_clients": run.settings.clients.number,
+            "n_clients": run.settings.clients.n_clients,
             "share": _share(run),
             "threshold": parse_share(
-                run.settings.fediac.threshold,
-                of=run.settings.clients.number,
+                run.settings.of("fediac").threshold,
+                of=run.settings.clients.n_clients,
                 name="fediac.threshold",
             ),
         },
@@ -113,10 +113,10 @@ def list_switches(runs: Iterable[StoredRun]) -> list[str]:
 
 def _share(run: StoredRun) -> float:
     """Return FediAC's threshold in percent of the clients: as given, where it is so."""
-    threshold = run.settings.fediac.threshold
+    threshold = run.settings.of("fediac").threshold
     if isinstance(threshold, str) and threshold.strip().endswith("%"):
         return float(threshold.strip()[:-1])
-    n_clients = run.settings.clients.number
+    n_clients = run.settings.clients.n_clients
     count = parse_share(threshold, of=n_clients, name="fediac.threshold")
     return 100.0 * count / n_clients
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fediac.console import count
-from fediac.errors import FediacError, RunError, UpdateError, say_reason
+from fediac.errors import FediacError, RunError, UpdateError, named, say_reason
 from fediac.files import lock_folder, write_whole
 from fediac.paper.plan import PlannedRun
 from fediac.paper.scenarios import Scenario
@@ -25,7 +25,7 @@ from fediac.paper.to_do import (
     find_task,
     folder_of,
 )
-from fediac.runs.error_names import named, setting_names
+from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import Observer, run_experiment
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Record
@@ -133,7 +133,7 @@ def _run_in(
     if not resumes:
         with lock_folder(place):
             _clear(place)
-    with named(setting_names(settings)):
+    with named(setting_names()):
         return run_experiment(
             settings,
             place,

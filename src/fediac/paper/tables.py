@@ -247,7 +247,7 @@ def _say_widths(blocks: Sequence[Block]) -> str:
     """Return in what scenarios' settings of baselines differ from the paper's."""
     titles: dict[int, list[str]] = {}
     for block in blocks:
-        bits = block.scenario.settings.switchml.bits
+        bits = block.scenario.settings.of("switchml").bits
         titles.setdefault(bits, []).append(block.scenario.paper.title)
     own = [bits for bits in titles if bits != SWITCHML_BITS]
     if len(titles) == 1:

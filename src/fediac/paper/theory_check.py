@@ -8,11 +8,12 @@ should be voted for and agreed on, and the votes that were cast say which ones w
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fediac.compressors import Compressor, FediAC
+from fediac.compressors import FediAC
 from fediac.errors import ConfigError
 from fediac.paper.theory_rounds import check_round
 from fediac.paper.theory_stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
+from fediac.runs.algorithm import Settled
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
 from fediac.runs.loop import NoObserver, Observer
 from fediac.runs.records import Record, make_record
@@ -45,12 +46,13 @@ def measure(
         checks = _run(prepared, wanted, observer)
     finally:
         prepared.engine.close()
-    compressor = _fediac(prepared.federation.compressor(1))
+    compressor = _fediac(prepared)
+    dim = prepared.federation.model.dim
     return Measurement(
         settings=settings,
-        dim=prepared.federation.model.dim,
-        n_votes=compressor.n_votes,
-        threshold=compressor.threshold,
+        dim=dim,
+        n_votes=compressor.count_votes(dim),
+        threshold=compressor.votes_needed,
         rounds=tuple(checks),
         versions=describe_versions(choose_device(settings.train.device)),
     )
@@ -67,17 +69,18 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
             "tuning must be local or none to check the theory, got server: its first "
             "round has no votes"
         )
-    if settings.fediac.law == "topk":
+    fediac = settings.of("fediac")
+    if fediac.law == "topk":
         raise ConfigError(
             "fediac.law must be bernoulli or draws to check the theory, got topk: it "
             "votes by another"
         )
-    if settings.fediac.entries_per_vote > 1:
+    if fediac.entries_per_vote > 1:
         raise ConfigError(
             "fediac.entries_per_vote must be 1 to check the theory, got "
-            f"{settings.fediac.entries_per_vote}: it is about single entries"
+            f"{fediac.entries_per_vote}: it is about single entries"
         )
-    if settings.fediac.lanes == "words":
+    if fediac.lanes == "words":
         raise ConfigError(
             "fediac.lanes must be same or dense to check the theory, got words: its "
             "levels take what room is left"
@@ -99,9 +102,11 @@ def _run(
     progress = federation.start()
     checks: list[RoundCheck] = []
     while progress.round_number < wanted[-1]:
-        done = federation.run_round(progress, client_done=observer.client_done)
+        compressor = _fediac(prepared)
+        done = federation.run_round(
+            progress, compressor, client_done=observer.client_done
+        )
         if done.progress.round_number in wanted:
-            compressor = _fediac(federation.compressor(done.progress.round_number))
             seed = prepared.settings.seed
             checks.append(check_round(progress, done, compressor, seed=seed))
         progress = done.progress
@@ -109,7 +114,8 @@ def _run(
     return checks
 
 
-def _fediac(compressor: Compressor) -> FediAC:
+def _fediac(prepared: PreparedRun) -> FediAC:
+    compressor = prepared.make_compressor(Settled())
     if not isinstance(compressor, FediAC):
         raise TypeError(f"compressor must be FediAC, got {type(compressor).__name__}")
     return compressor
@@ -128,7 +134,7 @@ class _Clock:
             compute_s=settings.network.compute_s,
         )
         self._network = make_network(
-            setting, n_clients=settings.clients.number, threshold=1, seed=self._seed
+            setting, n_clients=settings.clients.n_clients, threshold=1, seed=self._seed
         )
         self._before: Record | None = None
 

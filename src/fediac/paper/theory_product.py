@@ -1,6 +1,5 @@
 """The figure on theory: drawn from what was measured for each scenario and seed."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,11 @@ def make_theory(scope: Scope, results: Path) -> Output:
             files += [picture, page]
             shown += [title, table.as_fitted(), ""]
             numbers.append(
-                {"scenario": scenario.name, "seed": seed, **asdict(measurement)}
+                {
+                    "scenario": scenario.name,
+                    "seed": seed,
+                    **measurement.as_document(),
+                }
             )
     if not files:
         raise RunError(f"{results}: holds no measurement for {Product.FIG_THEORY}")

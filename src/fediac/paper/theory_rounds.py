@@ -81,9 +81,11 @@ def check_round(
     seen = _Round(
         clients=clients,
         votes=votes,
-        gia=agree(votes, compressor.threshold),
+        gia=agree(votes, compressor.votes_needed),
         grid=Grid.of(peak=facts.peak, bits=facts.bits, n_clients=n),
-        setting=Setting(dim, n, compressor.n_votes, compressor.threshold, law.alpha),
+        setting=Setting(
+            dim, n, compressor.count_votes(dim), compressor.votes_needed, law.alpha
+        ),
         ranks=RankGrid.of(dim),
     )
     by_law = promise_by_law(
@@ -140,7 +142,7 @@ def _repeat_votes(
     return [
         draw_votes(
             each,
-            compressor.n_votes,
+            compressor.count_votes(each.values.shape[0]),
             Stream(seed, number, client).purpose("votes"),
             law=compressor.law,
         )

@@ -9,7 +9,7 @@ from fediac.core.powerlaw import PowerLaw
 from fediac.errors import RunError, say_reason
 from fediac.files import write_whole
 from fediac.runs.rounds import Fields, is_number, parse_object
-from fediac.runs.settings import RunSettings, parse_settings
+from fediac.runs.settings import RunSettings, as_document, parse_run
 
 Part = TypeVar("Part")
 
@@ -106,10 +106,14 @@ class Measurement:
     rounds: tuple[RoundCheck, ...]
     versions: dict[str, str] = field(default_factory=dict)
 
+    def as_document(self) -> dict[str, Any]:
+        """Return all of it as JSON has it, the settings as a file has them."""
+        return asdict(self) | {"settings": as_document(self.settings)}
+
 
 def save_measurement(measurement: Measurement, path: Path) -> None:
     """Write a measurement as JSON, all or nothing."""
-    document = _without_none(asdict(measurement))
+    document = _without_none(measurement.as_document())
     write_whole(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
@@ -145,7 +149,7 @@ def _read_measurement(fields: Fields) -> Measurement:
     if numbers != sorted(set(numbers)):  # each has a row of panels under its name
         raise fields.wrong("rounds", "of one round after the other", numbers)
     return Measurement(
-        settings=parse_settings(RunSettings, settings, source=fields.where),
+        settings=parse_run(settings, source=fields.where),
         dim=_take_whole(fields, "dim"),
         n_votes=_take_whole(fields, "n_votes"),
         threshold=_take_whole(fields, "threshold"),

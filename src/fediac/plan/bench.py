@@ -20,6 +20,7 @@ from fediac.core.magnitudes import largest, pattern_counts
 from fediac.core.quantize import Grid, send_chosen
 from fediac.core.rng import Stream, to_unit
 from fediac.core.voting import draw_votes
+from fediac.errors import ArgumentError
 from fediac.plan.bench_round import RoundCost, time_rounds
 from fediac.plan.synthetic import RESNET18_DIM
 
@@ -145,9 +146,9 @@ def time_kernels(
     slows down everything alike.
     """
     if dim < 1:
-        raise ValueError(f"dim must be at least 1, got {dim}")
+        raise ArgumentError("dim", f"must be at least 1, got {dim}")
     if n_repeats < 1:
-        raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+        raise ArgumentError("n_repeats", f"must be at least 1, got {n_repeats}")
     round_ = BenchRound(dim)
     clock = _Clock(dim)
     copy = np.empty_like(round_.update)

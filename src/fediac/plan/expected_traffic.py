@@ -1,211 +1,155 @@
 """What a round would send, without training: ledger rows by expectation.
 
-Clients' k chosen entries are taken to be spread evenly and independently. Then an entry
-is chosen by a given client with probability p = k/d; by some of N clients with
-1 − (1 − p)^N, the share of a union; by at least a of them with the tail of a binomial
-distribution, the share of a gia; and a block of n entries holds one with 1 − (1 − p)^n.
-
-Real entries are not: some are chosen by many clients, and again and again. `MEASURED`
-says by how much real rounds differ.
+What is expected an algorithm says itself, see `fediac.compressors.forecast`: clients'
+chosen entries are taken to be spread evenly and independently.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betainc
-
-from fediac.compressors import CATALOG, find
-from fediac.core.groups import check_length, count_groups
+from fediac.compressors import CATALOG, Compressor
+from fediac.compressors.forecast import (
+    Blocks,
+    Conditions,
+    Expected,
+    expect_of,
+    measured_of,
+)
+from fediac.core.exchange import ServerSum
 from fediac.core.ledger import Destination, Direction, Ledger, Row
-from fediac.core.shares import parse_share
-from fediac.core.widths import Lanes, check_rule, lane_widths
-from fediac.errors import ConfigError
-from fediac.plan.algorithms import PAPER_THRESHOLD
+from fediac.defaults import REGISTER_BYTES
+from fediac.errors import ArgumentError
 from fediac.switch import Switch
-from fediac.switch.pipeline import DEFAULT_REGISTER_BYTES
 from fediac.wire.header import MAX_CLIENTS, PAYLOAD_BYTES
 
-PAPER_BITS = 12
-VOTES = "5%"
-BLOCK = 360
-"""Entries of an OmniReduce block: 32-bit levels that fill a packet."""
 
-PAPER_CHOSEN = {"omnireduce": "5%", "libra": "1%", "topk": "1%"}
-"""Entries that a client sends, in the paper's best settings (Sec. V-A)."""
-
-MEASURED = {"fediac": (82, 126), "omnireduce": (8, 100), "libra": (32, 99)}
-"""Percent of the expected payload that stored rounds took, from the least to the most.
-
-Of ResNet-18 on CIFAR and of UNIPEN, with 20 clients, one seed; of FediAC with the
-paper's votes. libra's begin low: at first clients choose much the same entries.
-"""
-
-Blocks = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExpectedRound:
     """What decides a round's traffic.
 
     Attributes:
-        n_chosen: Entries one client sends: the size of fediac's gia, or k where
-            clients send their k largest; None: as in the paper.
-        bits: Width of a sum of levels, for fediac and switchml.
-        lanes: How wide their lanes are, see `fediac.core.widths`.
-        threshold: Votes an entry needs, for fediac.
-        entries_per_vote: Neighbouring entries that share a vote, for fediac.
+        algorithm: What the algorithm is called.
+        compressor: The algorithm, for the clients of a round.
+        dim: Entries in an update.
+        n_chosen: Entries that clients agree on, such as the size of fediac's gia; None:
+            as many as its settings let expect.
         register_bytes: The switch's memory: libra's hot entries are as many as fit.
     """
 
     algorithm: str
+    compressor: Compressor
     dim: int
-    n_clients: int
     n_chosen: int | None = None
-    bits: int = PAPER_BITS
-    threshold: int | None = None
-    entries_per_vote: int = 1
-    register_bytes: int = DEFAULT_REGISTER_BYTES
-    lanes: Lanes = "same"
+    register_bytes: int = REGISTER_BYTES
 
     def __post_init__(self) -> None:
-        find(self.algorithm)
-        if self.algorithm not in _FILL:
-            raise ConfigError(
-                f"algorithm {self.algorithm!r} has no expected traffic in {__name__}"
-            )
         if self.dim < 1:
-            raise ValueError(f"dim must be at least 1, got {self.dim}")
+            raise ArgumentError("dim", f"must be at least 1, got {self.dim}")
         check_clients(self.n_clients)
-        if self.n_chosen is not None and not 1 <= self.n_chosen <= self.dim:
-            raise ValueError(
-                f"chosen must be in 1..{self.dim} (dim), got {self.n_chosen}"
+        if self.n_chosen is None:
+            return
+        if not 1 <= self.n_chosen <= self.dim:
+            raise ArgumentError(
+                "n_chosen", f"must be in 1..{self.dim} (dim), got {self.n_chosen}"
             )
-        if not 1 <= self.votes_needed <= self.n_clients:
-            raise ValueError(
-                f"threshold must be in 1..{self.n_clients} (n_clients), "
-                f"got {self.threshold}"
+        if not any(each.is_agreed for step in self._by_itself for each in step):
+            raise ArgumentError(
+                "n_chosen",
+                f"does not apply to {self.algorithm}, whose clients agree on no "
+                "entries",
             )
-        check_length("entries_per_vote", self.entries_per_vote)
-        if self.bits > 32:
-            raise ValueError(f"bits must be at most 32, got {self.bits}")
-        check_rule(self.lanes)
-        if self.algorithm in ("fediac", "switchml"):
-            lane_widths(bits=self.bits, n_clients=self.n_clients, lanes=self.lanes)
 
     @property
-    def votes_needed(self) -> int:
-        """Return the threshold, the paper's where none is given."""
-        if self.threshold is None:
-            return min(PAPER_THRESHOLD, self.n_clients)
-        return self.threshold
+    def n_clients(self) -> int:
+        """Clients in the round."""
+        return self.compressor.n_clients
 
-    @property
-    def widths(self) -> tuple[int, int]:
-        """Return the bits of a lane up and down."""
-        return lane_widths(bits=self.bits, n_clients=self.n_clients, lanes=self.lanes)
+    @cached_property
+    def steps(self) -> tuple[tuple[Expected, ...], ...]:
+        """The exchanges that are asked, step by step."""
+        if self.n_chosen is None:
+            steps = self._by_itself
+        else:
+            steps = tuple(
+                tuple(self._given(each) for each in step) for step in self._by_itself
+            )
+        # Where clients agree on nothing, they ask no more.
+        return tuple(step for step in steps if not _is_void(step))
 
-    @property
-    def chosen(self) -> int:
-        """Return how many entries one client sends."""
-        if self.n_chosen is not None:
-            return self.n_chosen
-        if self.algorithm == "fediac":
-            share = self.share_of(VOTES) / self.dim
-            n_more = self.n_clients - self.votes_needed + 1
-            tail = betainc(self.votes_needed, n_more, share)
-            return round(self.dim * float(tail))
-        if self.algorithm in PAPER_CHOSEN:
-            return self.share_of(PAPER_CHOSEN[self.algorithm])
-        return self.dim
+    @cached_property
+    def _by_itself(self) -> tuple[tuple[Expected, ...], ...]:
+        switch = Switch(self.register_bytes)
+        n_addresses = switch.indexed_capacity(self.n_clients)
+        return tuple(expect_of(self.compressor, Conditions(self.dim, n_addresses)))
+
+    def _given(self, expected: Expected) -> Expected:
+        if not expected.is_agreed or self.n_chosen is None:
+            return expected
+        return replace(expected, up=self.n_chosen, down=self.n_chosen)
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """Return what real rounds took, in percent, where that differs and is known."""
-        is_given = self.n_chosen is not None or self.entries_per_vote > 1
-        if self.algorithm == "fediac" and is_given:
-            return None
-        return MEASURED.get(self.algorithm)
+        """What real rounds took, in percent, where that differs and is known."""
+        return measured_of(self.compressor) if self.n_chosen is None else None
 
-    def share_of(self, share: str) -> int:
-        """Return a share of all entries, rounded up."""
-        return parse_share(share, of=self.dim, name="share")
 
-    def union_of(self, n_entries: int) -> int:
-        """Return how many of ``n_entries`` entries some client chooses."""
-        return round(n_entries * _some(self.chosen / self.dim, self.n_clients))
+def _is_void(step: tuple[Expected, ...]) -> bool:
+    return all(each.is_agreed and not each.up for each in step)
 
 
 def check_clients(n_clients: int) -> None:
     """Refuse more clients than a switch can tell apart, before anything is computed."""
     if not 1 <= n_clients <= MAX_CLIENTS:
-        raise ValueError(f"n_clients must be in 1..{MAX_CLIENTS}, got {n_clients}")
+        raise ArgumentError(
+            "n_clients", f"must be in 1..{MAX_CLIENTS}, got {n_clients}"
+        )
+
+
+def list_expected() -> tuple[str, ...]:
+    """Return the algorithms of the catalog that say what their rounds send."""
+    return tuple(name for name, kind in CATALOG.items() if hasattr(kind, "expect"))
 
 
 def expected_ledger(setting: ExpectedRound, *, round_number: int = 1) -> Ledger:
     """Return the rows of a round, as a transport would bill them."""
-    rows = _Rows(setting.n_clients, round_number)
-    _FILL[setting.algorithm](setting, rows)
-    return Ledger(tuple(rows.rows))
+    rows = (
+        row
+        for step, exchanges in enumerate(setting.steps)
+        for expected in exchanges
+        for row in _rows(expected, setting.n_clients, round_number, step)
+    )
+    return Ledger(tuple(rows))
 
 
-class _Rows:
-    """Rows of all clients, exchange after exchange."""
-
-    def __init__(self, n_clients: int, round_number: int) -> None:
-        self._n_clients = n_clients
-        self._round_number = round_number
-        self._step = -1
-        self.rows: list[Row] = []
-
-    def ask(
-        self,
-        phase: str,
-        kind: str,
-        *,
-        items: tuple[int, int],
-        bits: int | tuple[int, int],
-        blocks: tuple[Blocks, Blocks] | None = None,
-        is_joined: bool = False,
-    ) -> None:
-        """Add an exchange: items of each client up and down, in a step of its own.
-
-        Args:
-            phase: Name of the exchange.
-            kind: Its type.
-            items: Up and down.
-            bits: Bits of an item, or of one up and one down where lanes differ.
-            blocks: Block numbers up and down, if it is a block sum.
-            is_joined: It travels together with the one before.
-        """
-        self._step += not is_joined
-        destination: Destination = "server" if kind == "serversum" else "switch"
-        directions: tuple[Direction, Direction] = ("up", "down")
-        bits_up, bits_down = both = (bits, bits) if isinstance(bits, int) else bits
-        for side, direction in enumerate(directions):
-            numbers = None if blocks is None else blocks[side]
-            self.rows += [
-                Row(
-                    round_number=self._round_number,
-                    client=client,
-                    phase=phase,
-                    kind=kind,
-                    direction=direction,
-                    destination=destination,
-                    n_items=items[side],
-                    bits_per_item=both[side],
-                    widths=both if bits_up < bits_down else None,
-                    blocks=numbers,
-                    n_bare=_n_bare(direction, numbers),
-                    step=self._step,
-                    payload_bytes=PAYLOAD_BYTES,
-                )
-                for client in range(self._n_clients)
-            ]
-
-    def ask_peak(self) -> None:
-        self.ask("peak", "max", items=(0, 0), bits=32)
+def _rows(
+    expected: Expected, n_clients: int, round_number: int, step: int
+) -> Iterator[Row]:
+    """Yield the rows of an exchange: what every client sends, then what it gets."""
+    destination: Destination = "server" if expected.kind is ServerSum else "switch"
+    bits_up, bits_down = widths = expected.widths
+    sides: tuple[tuple[Direction, int, int], ...] = (
+        ("up", expected.up, bits_up),
+        ("down", expected.down, bits_down),
+    )
+    for side, (direction, n_items, bits) in enumerate(sides):
+        blocks = None if expected.blocks is None else expected.blocks[side]
+        for client in range(n_clients):
+            yield Row(
+                round_number=round_number,
+                client=client,
+                phase=expected.phase,
+                kind=expected.kind.__name__.lower(),
+                direction=direction,
+                destination=destination,
+                n_items=n_items,
+                bits_per_item=bits,
+                widths=widths if bits_up < bits_down else None,
+                blocks=blocks,
+                n_bare=_n_bare(direction, blocks),
+                step=step,
+                payload_bytes=PAYLOAD_BYTES,
+            )
 
 
 def _n_bare(direction: Direction, blocks: Blocks | None) -> int:
@@ -213,77 +157,3 @@ def _n_bare(direction: Direction, blocks: Blocks | None) -> int:
     if blocks is None:
         return 0
     return int(direction == "up" or not len(blocks) or int(blocks[0]) > 0)
-
-
-def _fediac(setting: ExpectedRound, rows: _Rows) -> None:
-    n_groups = count_groups(setting.dim, setting.entries_per_vote)
-    rows.ask("votes", "tally", items=(n_groups, n_groups), bits=1)
-    if setting.chosen:
-        items = (setting.chosen, setting.chosen)
-        rows.ask("levels", "sum", items=items, bits=setting.widths)
-
-
-def _switchml(setting: ExpectedRound, rows: _Rows) -> None:
-    rows.ask_peak()
-    items = (setting.dim, setting.dim)
-    rows.ask("levels", "sum", items=items, bits=setting.widths)
-
-
-def _omnireduce(setting: ExpectedRound, rows: _Rows) -> None:
-    rows.ask_peak()
-    n_blocks = -(-setting.dim // BLOCK)
-    share = _some(setting.chosen / setting.dim, min(BLOCK, setting.dim))
-    n_union = max(1, round(n_blocks * _some(share, setting.n_clients)))
-    union = _spread(n_union, n_blocks)
-    own = union[_spread(max(1, round(n_blocks * share)), n_union)]
-    items = (len(own) * BLOCK, len(union) * BLOCK)
-    rows.ask("blocks", "blocksum", items=items, bits=32, blocks=(own, union))
-
-
-def _libra(setting: ExpectedRound, rows: _Rows) -> None:
-    rows.ask_peak()
-    switch = Switch(setting.register_bytes)
-    n_hot = min(switch.indexed_capacity(setting.n_clients), setting.dim)
-    n_cold = setting.dim - n_hot
-    n_sent_hot = round(setting.chosen * n_hot / setting.dim)
-    hot = (n_sent_hot, setting.union_of(n_hot))
-    rows.ask("indexed", "indexedsum", items=hot, bits=64)
-    if n_cold:
-        cold = (setting.chosen - n_sent_hot, setting.union_of(n_cold))
-        rows.ask("server", "serversum", items=cold, bits=64, is_joined=True)
-
-
-def _fedavg(setting: ExpectedRound, rows: _Rows) -> None:
-    rows.ask("server", "serversum", items=(setting.dim, setting.dim), bits=32)
-
-
-def _topk(setting: ExpectedRound, rows: _Rows) -> None:
-    items = (setting.chosen, setting.union_of(setting.dim))
-    rows.ask("server", "serversum", items=items, bits=64)
-
-
-_FILL: dict[str, Callable[[ExpectedRound, _Rows], None]] = {
-    "fediac": _fediac,
-    "switchml": _switchml,
-    "omnireduce": _omnireduce,
-    "libra": _libra,
-    "fedavg": _fedavg,
-    "topk": _topk,
-}
-
-
-def _some(probability: float, n_tries: int) -> float:
-    """Return the probability that at least one of ``n_tries`` succeeds."""
-    if probability >= 1.0:
-        return 1.0
-    return float(-np.expm1(n_tries * np.log1p(-probability)))
-
-
-def _spread(n_chosen: int, n_blocks: int) -> Blocks:
-    """Return ``n_chosen`` block numbers at even distances."""
-    return np.arange(n_chosen, dtype=np.int64) * n_blocks // n_chosen
-
-
-def list_expected() -> tuple[str, ...]:
-    """Return the algorithms whose traffic is known without training."""
-    return tuple(name for name in CATALOG if name in _FILL)

@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from fediac.compressors import CATALOG
+from fediac.compressors.forecast import measured_of, tally_threshold
 from fediac.console import (
     FittedTable,
     count,
@@ -20,8 +22,8 @@ from fediac.console import (
     write_json,
 )
 from fediac.core.bounds import register_fills
+from fediac.errors import ArgumentError
 from fediac.plan.expected_traffic import (
-    MEASURED,
     ExpectedRound,
     check_clients,
     expected_ledger,
@@ -39,10 +41,7 @@ SIZES = tuple(round(10.0 ** (half / 2.0)) for half in range(10, 19))
 """10^5 to 10^9 parameters, two a decade."""
 
 
-_SETTINGS = (
-    "fediac 5 % votes, threshold 3; fediac, switchml 12 bits; "
-    "omnireduce 5 %, libra, topk 1 % of the entries"
-)
+_SETTINGS = "every algorithm with its default settings: the best that the paper found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +73,12 @@ def time_sizes(
             for name in names:
                 size = count(dim, "parameter")
                 progress.update(task, description=f"{name}, {size}")
-                setting = ExpectedRound(name, dim, n_clients)
+                setting = ExpectedRound(name, CATALOG[name](n_clients), dim)
                 ledger = expected_ledger(setting)
                 links = make_network(
                     network,
                     n_clients=setting.n_clients,
-                    threshold=setting.votes_needed,
+                    threshold=tally_threshold(setting.compressor),
                     seed=seed,
                 )
                 timing = simulate_round(ledger, links, seed=seed, round_number=1)
@@ -100,7 +99,7 @@ def run_motivation(
 ) -> None:
     """Time every algorithm at every size; print a table and draw it if asked."""
     if not sizes:
-        raise ValueError("sizes must name at least 1 size")
+        raise ArgumentError("sizes", "must name at least 1 size, got none")
     check_clients(n_clients)
     if plot is not None:
         check_plot(plot)
@@ -117,7 +116,7 @@ def run_motivation(
         documents = [_document(point) for point in points]
         write_json({"n_clients": n_clients, "seed": seed, "points": documents})
     else:
-        _show(points, sizes, _title(network, n_clients))
+        _show(points, sizes, _title(network, n_clients), n_clients)
 
 
 def _title(network: NetworkSetting, n_clients: int) -> str:
@@ -137,7 +136,9 @@ def _document(point: SizePoint) -> dict[str, Any]:
     }
 
 
-def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None:
+def _show(
+    points: Sequence[SizePoint], sizes: Sequence[int], title: str, n_clients: int
+) -> None:
     console = open_console()
     console.print(f"{title}: seconds a round")
     console.print()
@@ -162,7 +163,8 @@ def _show(points: Sequence[SizePoint], sizes: Sequence[int], title: str) -> None
         f"{first} and {_seconds(longest)} s with {last}."
     )
     console.print("A round of one algorithm does not teach as much as one of another.")
-    shares = [f"{a} to {b} % of {name}'s" for name, (a, b) in MEASURED.items()]
+    made = {name: measured_of(CATALOG[name](n_clients)) for name in names}
+    shares = [f"{m[0]} to {m[1]} % of {name}'s" for name, m in made.items() if m]
     console.print(
         "Choices are taken to be spread evenly: of such payloads real rounds took "
         f"{', '.join(shares)}."

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
 from fediac.core.shares import parse_count
-from fediac.errors import TraceError, say_count
+from fediac.defaults import COMPUTE_S
+from fediac.errors import ArgumentError, TraceError, say_count
 from fediac.sim import (
     Bounded,
     Network,
@@ -48,14 +49,14 @@ class NetworkSetting:
     Attributes:
         switch: ``fast``, ``slow``, or packets a second.
         rates: ``paper``, ``nyumets``, ``uniform``, a rate, a range of rates, or files.
-        memory: Bytes of the switch's registers; None: unbounded.
+        register_bytes: Memory of the switch; None: unbounded.
         compute_s: Local training of every client.
     """
 
     switch: str = "fast"
     rates: tuple[str, ...] = ("paper",)
-    memory: int | None = None
-    compute_s: float = 0.0
+    register_bytes: int | None = None
+    compute_s: float = COMPUTE_S
 
 
 def make_network(
@@ -70,8 +71,8 @@ def make_network(
         seed: Seed for rates and for the clients' places in their traces.
     """
     memory = None
-    if setting.memory is not None:
-        memory = bounded_memory(setting.memory, n_clients, threshold)
+    if setting.register_bytes is not None:
+        memory = bounded_memory(setting.register_bytes, n_clients, threshold)
     return Network(
         uplinks=parse_rates(setting.rates, n_clients, seed=seed),
         switch=parse_switch(setting.switch),
@@ -85,7 +86,8 @@ def describe_network(setting: NetworkSetting) -> str:
     switch = f"{setting.switch} switch"
     if setting.switch not in ("fast", "slow"):
         switch = f"switch of {setting.switch} packets/s"
-    memory = "" if setting.memory is None else f", {setting.memory:,} bytes of memory"
+    n_bytes = setting.register_bytes
+    memory = "" if n_bytes is None else f", {n_bytes:,} bytes of memory"
     return f"{switch}{memory}, rates {', '.join(setting.rates)}"
 
 
@@ -94,18 +96,21 @@ def parse_switch(text: str) -> Service:
     written = text.strip()
     if _ONE.fullmatch(written.removeprefix("-")):
         if float(written) < _SLOWEST_SWITCH:
-            raise ValueError(
-                f"switch must be at least {_SLOWEST_SWITCH} packets a second, "
-                f"got {text}"
+            raise ArgumentError(
+                "switch",
+                f"must be at least {_SLOWEST_SWITCH} packets a second, got {text}",
             )
         if float(written) > _FASTEST_SWITCH:
-            raise ValueError(
-                f"switch must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
-                f"a tick of the clock), got {text}"
+            raise ArgumentError(
+                "switch",
+                f"must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
+                f"a tick of the clock), got {text}",
             )
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
-        raise ValueError(f"switch must be fast, slow or packets a second, got {text!r}")
+        raise ArgumentError(
+            "switch", f"must be fast, slow or packets a second, got {text!r}"
+        )
     return paper_switch(written)
 
 
@@ -123,11 +128,11 @@ def parse_rates(
             return found
     for text in written:
         if not _is_file(text):
-            raise ValueError(
-                f"rates must all be files where there are several, got {text!r}"
+            raise ArgumentError(
+                "rates", f"must all be files where there are several, got {text!r}"
             )
     if not written:
-        raise ValueError("rates must name at least one rate or file, got none")
+        raise ArgumentError("rates", "must name at least one rate or file, got none")
     traces = [_load_trace(each) for each in written]
     return trace_uplinks(n_clients, traces, seed=seed)
 
@@ -149,9 +154,10 @@ def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | N
         return uniform_uplinks(n_clients, *PAPER_RATES, seed=seed)
     found = _written_rates(text, n_clients, seed)
     if found is None and not _is_file(text):
-        raise ValueError(
-            "rates must be paper, nyumets, uniform, packets a second such as 700 or "
-            f"200-2800, or a file, got {text!r}"
+        raise ArgumentError(
+            "rates",
+            "must be paper, nyumets, uniform, packets a second such as 700 or "
+            f"200-2800, or a file, got {text!r}",
         )
     return found
 
@@ -162,16 +168,17 @@ def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] |
     if both:
         lowest, highest = float(both[1]), float(both[2])
         if not 0.0 < lowest <= highest <= MAX_PACKETS:
-            raise ValueError(
-                f"rates must be a range with 0 < lowest <= highest <= {MAX_PACKETS}, "
-                f"got {text!r}"
+            raise ArgumentError(
+                "rates",
+                f"must be a range with 0 < lowest <= highest <= {MAX_PACKETS}, "
+                f"got {text!r}",
             )
         return uniform_uplinks(n_clients, lowest, highest, seed=seed)
     is_number = _ONE.fullmatch(text) is not None
     if is_number and 0.0 < float(text) < math.inf:
         return constant_uplinks(n_clients, float(text))
     if is_number or text.startswith("-") or text.lower() in ("nan", "inf"):
-        raise ValueError(f"rates must be finite and above 0, got {text}")
+        raise ArgumentError("rates", f"must be finite and above 0, got {text}")
     return None
 
 
@@ -184,7 +191,8 @@ def _load_trace(text: str) -> Rates:
     try:
         return load_trace(Path(text))
     except TraceError as error:
-        raise TraceError(f"rates must be a trace of packets, got {error}") from error
+        rule = f"must be a trace of packets, got {error}"
+        raise ArgumentError("rates", rule) from error
 
 
 def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
@@ -219,13 +227,14 @@ def _wide_window(layout: Layout, bits_up: int, bits_down: int) -> int:
     window = layout.n_slots(Kind.SUM, widths=widths) // 2
     if not window:
         least = layout.least_bytes(Kind.SUM, 2, widths=widths)
-        raise ValueError(_too_small(layout, "sum", least))
+        raise _too_small(layout, "sum", least)
     return window
 
 
-def _too_small(layout: Layout, name: str, least: int) -> str:
+def _too_small(layout: Layout, name: str, least: int) -> ArgumentError:
     clients = say_count(layout.n_clients, "client")
-    return (
-        f"memory must be at least {least} for a {name} from {clients}, "
-        f"got {layout.register_bytes}"
+    return ArgumentError(
+        "register_bytes",
+        f"must be at least {least} for a {name} from {clients}, "
+        f"got {layout.register_bytes}",
     )

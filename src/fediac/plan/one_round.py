@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 
-from fediac.compressors import Compressor, choose_hot
+from fediac.compressors import CATALOG, Compressor, Libra, choose_hot
 from fediac.console import (
     FAILED,
     FittedTable,
@@ -24,10 +24,8 @@ from fediac.console import (
 from fediac.core.bitpack import unpack_bits
 from fediac.core.ledger import Ledger
 from fediac.core.magnitudes import largest
-from fediac.core.shares import parse_share
 from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.names import by_short_name, is_own, short_name
-from fediac.plan.algorithms import make_compressor
 from fediac.plan.expected_traffic import check_clients
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plan.synthetic import synthetic_updates
@@ -35,8 +33,6 @@ from fediac.plugins import make_own, require_finite
 from fediac.sim import simulate_round
 from fediac.switch import Switch
 from fediac.transports import WIRE, aggregate
-
-N_HOT_SAMPLES = 3
 
 Vector = npt.NDArray[np.float32]
 
@@ -103,17 +99,16 @@ def run_one_round(
             updates.append(update)
             progress.advance(task)
         switch = Switch()
-        hot = None
-        if "libra" in names:
-            progress.update(task, description="finding libra's hot entries")
-            hot = _hot_entries(dim, n_clients, switch, seed)
+        made = {name: CATALOG[name](n_clients) for name in names if not is_own(name)}
+        for name, compressor in made.items():
+            if isinstance(compressor, Libra):
+                progress.update(task, description=f"finding {name}'s hot entries")
+                made[name] = _with_hot(compressor, dim, switch, seed)
         progress.advance(task)
         rows, failed = [], {}
         for name in names:
             progress.update(task, description=f"aggregating with {short_name(name)}")
-            compressor = own.get(name) or make_compressor(
-                name, dim=dim, n_clients=n_clients, hot=hot
-            )
+            compressor = (own | made)[name]
             try:
                 rows.append(_run_one(name, compressor, updates, switch, seed))
             except (UpdateError, AlgorithmError, LocalProtocolError) as error:
@@ -128,21 +123,20 @@ def run_one_round(
         sys.exit(FAILED)
 
 
-def _hot_entries(
-    dim: int, n_clients: int, switch: Switch, seed: int
-) -> npt.NDArray[np.int64]:
-    """Return libra's hot entries, by top-k hits on updates of clients not in the round.
+def _with_hot(libra: Libra, dim: int, switch: Switch, seed: int) -> Libra:
+    """Return libra with hot entries, by top-k hits of clients not in the round.
 
     libra predicts them by training beforehand; like in the paper, that is not billed.
     """
-    n_sent = parse_share("1%", of=dim, name="share")
+    n_clients, n_sent = libra.n_clients, libra.count_sent(dim)
     counts = np.zeros(dim, dtype=np.int32)
-    samples = synthetic_updates(dim, N_HOT_SAMPLES, seed=seed, first_client=n_clients)
+    samples = synthetic_updates(
+        dim, libra.hot_rounds, seed=seed, first_client=n_clients
+    )
     for update in samples:
         counts += unpack_bits(largest(update, n_sent), dim)
     n_hot = min(switch.indexed_capacity(n_clients), dim)
-    hot: npt.NDArray[np.int64] = choose_hot(counts, n_hot)
-    return hot
+    return replace(libra, hot=choose_hot(counts, n_hot))
 
 
 def _run_one(
@@ -175,7 +169,7 @@ def _run_one(
 def _simulate(ledger: Ledger, n_clients: int, seed: int) -> float:
     """Return how long a round takes on the paper's network, with the fast switch."""
     network = make_network(
-        NetworkSetting(), n_clients=n_clients, threshold=1, seed=seed
+        NetworkSetting(compute_s=0.0), n_clients=n_clients, threshold=1, seed=seed
     )
     return simulate_round(ledger, network, seed=seed, round_number=1).round_s
 

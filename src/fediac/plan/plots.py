@@ -6,12 +6,14 @@ Colours are those of Okabe and Ito, which colour-blind people can tell apart.
 
 import io
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fediac.compressors import CATALOG
 from fediac.errors import ConfigError, say_reason
 from fediac.files import write_whole
 from fediac.sim import RoundTiming
@@ -29,15 +31,20 @@ PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#777777"
 Times: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """Algorithm -> (entries of the model, seconds of a round)."""
 
-LINES = {
-    "fediac": (BLUE, "o", "-"),
-    "switchml": (VERMILION, "s", "-"),
-    "omnireduce": (GREEN, "^", "-"),
-    "libra": (ORANGE, "D", "-"),
-    "fedavg": ("#000000", "v", "--"),
-    "topk": (PURPLE, "P", "--"),
-}
-"""Colour, marker and line of each algorithm; dashed ones use a server, no switch."""
+_LOOKS = (
+    (BLUE, "o", "-"),
+    (VERMILION, "s", "-"),
+    (GREEN, "^", "-"),
+    (ORANGE, "D", "-"),
+    ("#000000", "v", "--"),
+    (PURPLE, "P", "--"),
+    (SKY, "X", "-."),
+)
+LINES = dict(zip(CATALOG, cycle(_LOOKS), strict=False))
+"""Colour, marker and line of each algorithm, in the catalog's order.
+
+Dashed ones use a server, no switch.
+"""
 
 _LABEL_SHARE = 0.045
 """Height of a label, relative to the axes."""

@@ -1,6 +1,6 @@
 """``fediac simulate``: how long rounds take on a given network, without training."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from fediac.compressors import CATALOG
+from fediac.compressors.forecast import Expected, tally_threshold
+from fediac.compressors.settings import show_settings
 from fediac.console import count, open_console, say_written, write_json
 from fediac.core.ledger import Ledger
-from fediac.errors import ConfigError
+from fediac.errors import ArgumentError
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.plan.networks import (
     NetworkSetting,
@@ -26,30 +27,6 @@ from fediac.transports import WIRE
 
 MAX_ROUNDS = 100_000
 """Every round is kept until the end; more is a typing error."""
-
-_USED_BY = {
-    "entries_per_vote": ("fediac",),
-    "chosen": ("fediac", "omnireduce", "libra", "topk"),
-    "bits": ("fediac", "switchml"),
-    "lanes": ("fediac", "switchml"),
-    "threshold": ("fediac",),
-}
-"""Option -> the algorithms whose rounds it changes."""
-
-
-def refuse_unused(algorithm: str, given: Iterable[str]) -> None:
-    """Refuse options that the algorithm has no use for: the user expects an effect.
-
-    Args:
-        algorithm: A name; whether there is such a one is not checked here.
-        given: Names of the options that the user gave.
-    """
-    for name in given:
-        users = _USED_BY[name]
-        if algorithm in CATALOG and algorithm not in users:
-            raise ConfigError(
-                f"{name} does not apply to {algorithm}, only to {', '.join(users)}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +56,15 @@ def simulate(
 ) -> Simulation:
     """Return ``n_rounds`` rounds, each beginning when the one before ends."""
     if n_rounds < 1:
-        raise ValueError(f"rounds must be at least 1, got {n_rounds}")
+        raise ArgumentError("n_rounds", f"must be at least 1, got {n_rounds}")
     if n_rounds > MAX_ROUNDS:
-        raise ValueError(
-            f"rounds must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
+        raise ArgumentError(
+            "n_rounds", f"must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
         )
     links = make_network(
         network,
         n_clients=setting.n_clients,
-        threshold=setting.votes_needed,
+        threshold=tally_threshold(setting.compressor),
         seed=seed,
     )
     rounds: list[RoundTiming] = []
@@ -162,13 +139,13 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "algorithm": setting.algorithm,
         "dim": setting.dim,
         "n_clients": setting.n_clients,
-        "chosen": setting.chosen,
-        "bits": setting.bits,
-        "lanes": setting.lanes,
-        "entries_per_vote": setting.entries_per_vote,
+        "settings": show_settings(setting.compressor),
+        "exchanges": [
+            _exchange_document(each) for step in setting.steps for each in step
+        ],
         "switch": network.switch,
         "rates": list(network.rates),
-        "memory": network.memory,
+        "memory": network.register_bytes,
         "compute_s": network.compute_s,
         "seed": simulation.seed,
         "rounds": [_round_document(each) for each in simulation.rounds],
@@ -176,6 +153,19 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "wire_mib": simulation.wire_mib,
         "measured_percent": setting.measured,
         "bottleneck": simulation.longest.bottleneck,
+    }
+
+
+def _exchange_document(expected: Expected) -> dict[str, Any]:
+    """Return what one client sends and gets in an exchange."""
+    bits_up, bits_down = expected.widths
+    return {
+        "phase": expected.phase,
+        "kind": expected.kind.__name__.lower(),
+        "items_up": expected.up,
+        "items_down": expected.down,
+        "bits_up": bits_up,
+        "bits_down": bits_down,
     }
 
 

@@ -21,6 +21,7 @@ from fediac.core.bounds import (
     smallest_bits,
 )
 from fediac.core.tuning import round_payload_bytes
+from fediac.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,10 @@ def predict(
     peak = phi if peak is None else peak
     least = smallest_bits(setting, phi=phi, peak=peak)
     if bits is None and least > MAX_BITS:
-        raise ValueError(
-            f"peak must be smaller beside phi ({phi:g}): no width of up to {MAX_BITS} "
-            f"bits is enough, got {peak:g}"
+        raise ArgumentError(
+            "peak",
+            f"must be smaller beside phi ({phi:g}): no width of up to {MAX_BITS} "
+            f"bits is enough, got {peak:g}",
         )
     bits = least if bits is None else bits
     n_chosen = expected_chosen(setting)

@@ -18,7 +18,7 @@ from fediac.console import (
     write_json,
 )
 from fediac.core.powerlaw import PowerLaw, fit_power_law
-from fediac.core.shares import parse_share
+from fediac.core.shares import Share, parse_share
 from fediac.core.tuning import Candidate, median_law, rank_candidates
 from fediac.errors import UpdateError
 from fediac.plan.updates import each_update
@@ -49,7 +49,7 @@ def tune(
     paths: Sequence[Path],
     *,
     n_clients: int | None = None,
-    votes: str | int = "5%",
+    n_votes: Share = "5%",
     thresholds: Sequence[int] | None = None,
 ) -> Tuning:
     """Return the candidates for the updates in .npy files, ranked.
@@ -57,13 +57,13 @@ def tune(
     Args:
         paths: Files of one update, or of one update a row.
         n_clients: Clients in a round; None: one for each update.
-        votes: Votes of one client, a count or a share of ``dim``.
+        n_votes: Votes of one client, a count or a share of ``dim``.
         thresholds: Thresholds to try; None: up to a quarter of the clients.
     """
     fits, dim = _fit_all(paths)
     if n_clients is None:
         n_clients = len(fits) if len(fits) > 1 else PAPER_CLIENTS
-    n_votes = parse_share(votes, of=dim, name="votes")
+    n_votes = parse_share(n_votes, of=dim, name="n_votes")
     law = median_law(fits)
     candidates = rank_candidates(
         law, dim=dim, n_clients=n_clients, n_votes=n_votes, thresholds=thresholds

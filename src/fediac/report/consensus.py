@@ -80,7 +80,7 @@ def _advice(run: Run) -> str:
         return "more votes or a lower threshold may help"
     given = run.settings.get("fediac")
     own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
-    helps = ["more votes (fediac.votes)"]
+    helps = ["more votes (fediac.n_votes)"]
     if own.get("threshold") != 1 and run.settings.get("tuning") != "server":
         helps.append("a lower threshold (fediac.threshold)")
     if own.get("law") != "topk":

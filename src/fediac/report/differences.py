@@ -1,12 +1,11 @@
 """In what the settings of runs differ, and which runs repeat each other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from fediac.report.number_words import NOTHING
 from fediac.report.reading import Run
-from fediac.runs.settings import RunSettings
+from fediac.runs.settings import RunSettings, as_document
 
 EXPECTED = (
     "algorithm",
@@ -14,7 +13,7 @@ EXPECTED = (
     "save.",
     "stop.",
     "train.device",
-    "train.at_once",
+    "train.n_at_once",
 )
 """Settings that may differ between runs that are compared."""
 
@@ -52,7 +51,7 @@ def are_repeats(runs: Sequence[Run]) -> bool:
 
     A setting that a run does not have is newer than the run: it had the default.
     """
-    defaults = dict(_flatten(asdict(RunSettings())))
+    defaults = dict(_flatten(as_document(RunSettings())))
     flat = [{**defaults, **flat_settings(run)} for run in runs]
     names = dict.fromkeys(name for each in flat for name in each)
     seeds = {each["seed"] for each in flat}

@@ -196,8 +196,8 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure | None:
     return Figure(
         "chosen",
         "Entries chosen in a round",
-        "Entries of the update that each client chooses to send; OmniReduce sends the "
-        "blocks that they are in.",
+        "Entries of the update that each client chooses to send; some algorithms send "
+        "the blocks that they are in.",
         (variant,),
         _round_table(
             runs,

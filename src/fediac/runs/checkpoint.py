@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from fediac.compressors import State
 from fediac.errors import RunError
 from fediac.files import replacing
+from fediac.runs.algorithm import Settled
 from fediac.runs.digests import ROOM, check_digest, write_digest
 from fediac.runs.records import CHECKPOINT
 from fediac.training.federation import Progress
@@ -30,13 +31,12 @@ class Checkpoint:
     """What a run goes on from.
 
     Attributes:
-        choices: Numbers settled during the run, such as a tuned threshold.
-        hot: libra's hot entries, once they are found.
+        progress: Where it is.
+        settled: What its algorithm goes on with.
     """
 
     progress: Progress
-    choices: dict[str, int] = field(default_factory=dict)
-    hot: Tensor | None = None
+    settled: Settled = Settled()  # noqa: RUF009 - frozen
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
@@ -50,13 +50,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             tensors[f"extra.{client}.{name}"] = kept
     for client, statistics in enumerate(progress.own_statistics):
         tensors[f"statistics.{client}"] = statistics
-    if checkpoint.hot is not None:
-        tensors["hot"] = checkpoint.hot
+    if checkpoint.settled.hot is not None:
+        tensors["hot"] = checkpoint.settled.hot
     facts = {
         "round": progress.round_number,
         "bits": [state.bits and int(state.bits) for state in progress.states],
         "extras": [list(state.extras) for state in progress.states],
-        "choices": checkpoint.choices,
+        "settled": dict(checkpoint.settled.numbers),
     }
     metadata = {"fediac": json.dumps(facts), **ROOM}
     with _written(folder / CHECKPOINT, tensors, metadata) as temporary:
@@ -137,6 +137,7 @@ def load_checkpoint(folder: Path, *, device: str | torch.device) -> Checkpoint |
             states=states,
             own_statistics=tuple(each for each in own if each is not None),
         )
-        return Checkpoint(progress, facts["choices"], tensors.get("hot"))
+        settled = Settled(facts["settled"], tensors.get("hot"))
+        return Checkpoint(progress, settled)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: not a checkpoint of a run ({error})") from error

@@ -1,93 +1,32 @@
-"""Errors in the user's words: options and settings instead of arguments.
+"""Errors in the words of a settings file: keys instead of arguments.
 
-The layers below name their own arguments (``n_votes``); whoever typed ``--votes`` or
-wrote ``[fediac] votes`` should read that.
+The layers below name their own arguments, such as ``n_clients``; whoever wrote
+``[clients] n_clients`` should read that, see `fediac.errors.named`.
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import get_type_hints
 
-from fediac.errors import AlgorithmError, ConfigError, FediacError, UpdateError
-from fediac.names import is_own
 from fediac.runs.settings import RunSettings
 
-# What a message is about comes first; limits name arguments in brackets; and a word
-# with an underscore is never prose, though it may be a setting's name already, or what
-# the user gave: part of a path, in quotes, or a folder with a colon behind it.
-_NAMES = re.compile(
-    r"^(\w+)\b(?![./\\:])|(?<=\()(\w+)(?=\))|(?<![\w./\\'\"])([a-z]+_\w+)\b(?!\.\w|[/\\])"
-)
+_TABLES = ("data", "model", "clients", "train", "network")
+"""What a run of any algorithm hands on to the layers below."""
 
 
-def rename(message: str, names: Mapping[str, str]) -> str:
-    """Return the message with arguments called what the user calls them.
+def setting_names() -> Mapping[str, str]:
+    """Return argument -> key of the settings, for errors from below.
 
-    Args:
-        message: What an error of this package says.
-        names: Argument -> option or setting.
+    A key is its table and the argument's own name, but for a few. What is about an
+    algorithm's table is called like that already.
     """
-    return _NAMES.sub(lambda found: names.get(found[0], found[0]), message)
-
-
-@contextmanager
-def named(names: Mapping[str, str]) -> Iterator[None]:
-    """Rename arguments in the errors that are raised inside.
-
-    Raises:
-        UpdateError: Instead of one whose text changes: training diverged, which the
-            settings may allow.
-        ConfigError: Instead of any other error whose text changes.
-    """
-    try:
-        yield
-    except AlgorithmError:
-        raise
-    except (ValueError, FediacError) as error:
-        message = rename(str(error), names)
-        if message == str(error):
-            raise
-        kind = UpdateError if isinstance(error, UpdateError) else ConfigError
-        raise kind(message) from error
-
-
-def setting_names(settings: RunSettings) -> Mapping[str, str]:
-    """Return argument -> key of the settings, for errors from below."""
-    own = settings.algorithm
     names = {
-        "n_clients": "clients.number",
-        "participation": "clients.participation",
-        "beta": "data.beta",
-        "classes_per_client": "data.classes",
-        "download": "data.download",
-        "model": "model.name",
-        "min_size": "data.min_size",
-        "max_size": "data.max_size",
-        "partition": "data.partition",
-        "epochs": "train.local_epochs",
-        "steps": "train.local_steps",
-        "batch_size": "train.batch_size",
-        "lr": "train.lr",
-        "lr_decay": "train.lr_decay",
-        "device": "train.device",
-        "switch": "network.switches",
-        "rates": "network.rates",
-        "compute_s": "network.compute_s",
-        "register_bytes": "network.register_bytes",
-        "memory": "network.register_bytes",
+        each.name: f"{table}.{each.name}"
+        for table in _TABLES
+        for each in fields(get_type_hints(RunSettings)[table])
     }
-    if is_own(own):  # it has no table
-        return names
     return names | {
-        "votes": "fediac.votes",
-        "n_votes": "fediac.votes",
-        "threshold": "fediac.threshold",
-        "law": "fediac.law",
-        "entries_per_vote": "fediac.entries_per_vote",
-        "clip": "fediac.clip",
-        "block": "omnireduce.block",
-        "n_sent": f"{own}.sent",
-        "bits": f"{own}.bits",
-        "fade": f"{own}.fade",
-        "lanes": f"{own}.lanes",
+        "model": "model.name",
+        "switch": "network.switches",
+        "memory": "network.register_bytes",  # which clients' windows follow from
     }

@@ -1,6 +1,5 @@
 """The folder of a run: whether a run may begin or go on there, and its settings."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fediac.runs.records import (
     parse_records,
     stop_reason,
 )
-from fediac.runs.settings import RunSettings, by_key, read_settings
+from fediac.runs.settings import RunSettings, as_document, by_key, read_settings
 from fediac.runs.versions import describe_training, describe_versions
 
 MODEL = "model.safetensors"
@@ -123,7 +122,7 @@ def _plain(settings: RunSettings) -> dict[str, Any]:
             return clean(value)
         return list(value) if isinstance(value, tuple) else value
 
-    return clean(asdict(settings))
+    return clean(as_document(settings))
 
 
 def _check_same(config: Path, settings: RunSettings) -> None:

@@ -2,17 +2,21 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from fediac.compressors import Libra
+from fediac.compressors.forecast import tally_threshold
 from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
 from fediac.files import lock_folder
 from fediac.names import is_own
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plugins import require_finite
+from fediac.runs.algorithm import Settled, is_tuned_by_server
 from fediac.runs.build import (
     PreparedRun,
     find_hot,
@@ -87,18 +91,35 @@ class _Run:
     """The parts of a run while it goes on.
 
     Attributes:
-        networks: Switch -> what rounds are timed on; made anew where a server has
-            chosen another threshold.
         began: What the clock of the machine said when the run had taken no time.
         keeps_model: Leave the model and the last checkpoint behind.
     """
 
     prepared: PreparedRun
-    networks: dict[str, Network]
     folder: Path
     observer: Observer
     began: float
     keeps_model: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Where a run is: what its next round starts from.
+
+    Attributes:
+        progress: The model and what clients keep.
+        settled: What is settled about the algorithm.
+        networks: Switch -> what rounds with this algorithm are timed on.
+    """
+
+    progress: Progress
+    settled: Settled
+    networks: Mapping[str, Network]
+
+    @property
+    def round_number(self) -> int:
+        """Rounds done."""
+        return self.progress.round_number
 
 
 def run_experiment(
@@ -139,8 +160,8 @@ def run_experiment(
     check()
     prepared = prepare_run(settings)
     try:
-        networks = _networks(prepared)
-        run = _Run(prepared, networks, folder, observer, began, keeps_model)
+        _networks(prepared, Settled())  # refuses those that cannot be
+        run = _Run(prepared, folder, observer, began, keeps_model)
         with lock_folder(folder):
             check()  # nobody was faster
             return _complete(run)
@@ -160,7 +181,7 @@ def _complete(run: _Run) -> Record:
 def _go_on(run: _Run) -> Record:
     """Run from the last checkpoint to a stop, save the model, return the summary."""
     settings, federation = run.prepared.settings, run.prepared.federation
-    progress, records = _load(run)
+    point, records = _load(run)
     write_config(
         settings, run.folder, len(records)
     )  # who cannot go on has written nothing
@@ -168,67 +189,64 @@ def _go_on(run: _Run) -> Record:
     before = records[-1] if records else None
     run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
     run.observer.start(settings, federation.n_participants, before)
-    progress, reason = _train(run, progress, records)
+    point, reason = _train(run, point, records)
     if run.keeps_model:
-        federation.load(progress)
+        federation.load(point.progress)
         save_model(run.folder / MODEL, federation.model.module)
     return _summarize(run.prepared, records, reason)
 
 
-def _train(
-    run: _Run, progress: Progress, records: list[Record]
-) -> tuple[Progress, str]:
-    """Run rounds until a stop; return the progress there and why it is the end."""
+def _train(run: _Run, point: _Point, records: list[Record]) -> tuple[_Point, str]:
+    """Run rounds until a stop; return where that is and why it is the end."""
     settings = run.prepared.settings
     reason = stop_reason(settings.stop, records[-1]) if records else ""
     if not reason:  # an earlier stop's; from here on it is not where the run ends
         (run.folder / SUMMARY).unlink(missing_ok=True)
-    saved = progress.round_number
+    saved = point.round_number
     schedule = CheckpointSchedule(settings.save.checkpoint_every)
-    with open_log(run.folder, settings.save, progress.round_number) as log:
+    with open_log(run.folder, settings.save, point.round_number) as log:
         try:
             while not reason:
-                progress = _one_round(run, progress, records)
+                point = _one_round(run, point, records)
                 log(records[-1])
                 reason = stop_reason(settings.stop, records[-1])
-                is_due = schedule.is_due(progress.round_number)
+                is_due = schedule.is_due(point.round_number)
                 if run.keeps_model if reason else is_due:
                     with schedule.saving():
-                        _save(run, progress)
-                    saved = progress.round_number
+                        _save(run, point)
+                    saved = point.round_number
         except (KeyboardInterrupt, Exception):
-            if progress.round_number > saved:  # lose no round that is done
-                _save(run, progress)
+            if point.round_number > saved:  # lose no round that is done
+                _save(run, point)
             raise
-    return progress, reason
+    return point, reason
 
 
-def _networks(prepared: PreparedRun) -> dict[str, Network]:
-    """Return the network of every switch that the settings list."""
+def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
+    """Return the network of every switch that the settings list.
+
+    How long a slot of a tally is depends on the algorithm's threshold.
+    """
     settings, network = prepared.settings, prepared.settings.network
-    n = prepared.federation.n_participants
-    given = prepared.choices.numbers.get("threshold", settings.fediac.threshold)
-    if is_own(settings.algorithm):
-        given = getattr(prepared.federation.compressor(1), "threshold", 1)
-    threshold = parse_share(given, of=n, name="fediac.threshold")
+    threshold = tally_threshold(prepared.make_compressor(settled))
     is_bounded = network.memory == "bounded"
     return {
         switch: make_network(
             NetworkSetting(
                 switch=switch,
                 rates=network.rates,
-                memory=network.register_bytes if is_bounded else None,
+                register_bytes=network.register_bytes if is_bounded else None,
                 compute_s=network.compute_s,
             ),
-            n_clients=settings.clients.number,
-            threshold=min(threshold, n),
+            n_clients=settings.clients.n_clients,
+            threshold=threshold,
             seed=settings.seed,
         )
         for switch in network.switches
     }
 
 
-def _load(run: _Run) -> tuple[Progress, list[Record]]:
+def _load(run: _Run) -> tuple[_Point, list[Record]]:
     """Return where the run is: at its last checkpoint, or at the start."""
     prepared = run.prepared
     federation = prepared.federation
@@ -241,16 +259,22 @@ def _load(run: _Run) -> tuple[Progress, list[Record]]:
     if checkpoint is None:
         log.keep_until(0)
         progress = federation.start()
-        if prepared.settings.algorithm == "libra":
-            prepared.choices.hot = find_hot(prepared, progress)
-        return progress, []
-    prepared.choices.numbers = checkpoint.choices
-    prepared.choices.hot = checkpoint.hot
-    run.networks.update(_networks(prepared))
+        settled = _settle_beforehand(prepared, progress)
+        return _Point(progress, settled, _networks(prepared, settled)), []
     if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
         raise RunError(f"{run.folder}: the checkpoint is of another model")
-    progress = checkpoint.progress
-    return progress, log.keep_until(progress.round_number)
+    progress, settled = checkpoint.progress, checkpoint.settled
+    point = _Point(progress, settled, _networks(prepared, settled))
+    return point, log.keep_until(progress.round_number)
+
+
+def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
+    """Return what is settled before the first round: libra's hot entries."""
+    nothing = Settled()
+    compressor = prepared.make_compressor(nothing)
+    if is_own(prepared.settings.algorithm) or not isinstance(compressor, Libra):
+        return nothing
+    return Settled(hot=find_hot(prepared.federation, compressor, progress))
 
 
 def _say_dropped(folder: Path, saved: int) -> None:
@@ -269,10 +293,14 @@ def _say_dropped(folder: Path, saved: int) -> None:
     sys.stderr.write(f"{folder}: {lost} in no checkpoint, and run again\n")
 
 
-def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress:
-    """Run and log one more round; return the progress after it."""
-    settings, federation = run.prepared.settings, run.prepared.federation
-    done = federation.run_round(progress, client_done=run.observer.client_done)
+def _one_round(run: _Run, point: _Point, records: list[Record]) -> _Point:
+    """Run and log one more round; return where the run is after it."""
+    settings, prepared = run.prepared.settings, run.prepared
+    done = prepared.federation.run_round(
+        point.progress,
+        prepared.make_compressor(point.settled),
+        client_done=run.observer.client_done,
+    )
     if is_own(settings.algorithm):
         require_finite(settings.algorithm, done.result.mean)
     before = records[-1] if records else None
@@ -286,41 +314,42 @@ def _one_round(run: _Run, progress: Progress, records: list[Record]) -> Progress
             start_s=0.0 if before is None else before["time_s"][name],
             pauses=done.pauses,
         )
-        for name, network in run.networks.items()
+        for name, network in point.networks.items()
     }
     now = time.perf_counter()
     record = make_record(done, timings, before, simulate_s=now - start)
-    if settings.algorithm == "fediac" and settings.tuning == "server" and not before:
-        _tune(run.prepared, done)
-        run.networks.update(_networks(run.prepared))
-        record["tuned"] = run.prepared.choices.numbers
+    after = replace(point, progress=done.progress)
+    if is_tuned_by_server(settings) and not before:
+        settled = _tune(prepared, done)
+        after = _Point(done.progress, settled, _networks(prepared, settled))
+        record["tuned"] = dict(settled.numbers)
     record["real_s"] = time.perf_counter() - run.began
     records.append(record)
     RoundLog(run.folder).append(record)
     run.observer.round_done(record)
-    return done.progress
+    return after
 
 
-def _tune(prepared: PreparedRun, done: FederatedRound) -> None:
-    """Let the server set threshold and bits by the updates of the first round."""
-    settings = prepared.settings
-    dim = prepared.federation.model.dim
+def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
+    """Return what the server sets by the first round's updates: threshold and bits."""
+    given = prepared.settings.of("fediac")
     candidates = tune_on_server(
         [each.update for each in done.trained],
-        n_votes=parse_share(settings.fediac.votes, of=dim, name="votes"),
-        law=settings.fediac.law,
-        seed=settings.seed,
-        entries_per_vote=settings.fediac.entries_per_vote,
+        n_votes=parse_share(
+            given.n_votes, of=prepared.federation.model.dim, name="n_votes"
+        ),
+        law=given.law,
+        seed=prepared.settings.seed,
+        entries_per_vote=given.entries_per_vote,
     )
     if not candidates:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")
     best = candidates[0]
-    prepared.choices.numbers = {"threshold": best.threshold, "bits": best.bits}
+    return Settled({"threshold": best.threshold, "bits": best.bits})
 
 
-def _save(run: _Run, progress: Progress) -> None:
-    choices = run.prepared.choices
-    save_checkpoint(run.folder, Checkpoint(progress, choices.numbers, choices.hot))
+def _save(run: _Run, point: _Point) -> None:
+    save_checkpoint(run.folder, Checkpoint(point.progress, point.settled))
 
 
 def _summarize(prepared: PreparedRun, records: list[Record], reason: str) -> Record:
@@ -330,7 +359,7 @@ def _summarize(prepared: PreparedRun, records: list[Record], reason: str) -> Rec
         "dataset": prepared.dataset.name,
         "model": settings.model.name,
         "dim": prepared.federation.model.dim,
-        "n_clients": settings.clients.number,
+        "n_clients": settings.clients.n_clients,
         "seed": settings.seed,
         **summarize(records, settings.stop.target),
         "partition": {

@@ -1,24 +1,22 @@
 """``fediac list settings``: every key of a run's file, with what it means.
 
-All of it comes from the dataclasses in `settings` and their docstrings, and what is
-printed is such a file itself.
+All of it comes from the dataclasses in `settings`, those of the algorithms and their
+docstrings, and what is printed is such a file itself.
 """
 
-import inspect
 import json
-import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from fediac.console import write_json
+from fediac.docstrings import read_attributes
 from fediac.runs.setting_types import describe_kind
 from fediac.runs.settings import RunSettings
 
 _WIDTH = 79
-_ATTRIBUTE = re.compile(r"    (\w+): (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +42,36 @@ class Key:
         return f"{self.table}.{self.name}" if self.table else self.name
 
 
-def list_keys(settings: Any = RunSettings(), table: str = "") -> Iterator[Key]:  # noqa: ANN401, B008 - any settings; frozen
+def list_keys() -> Iterator[Key]:
     """Yield every key, those of the top level first, then table by table."""
+    settings = RunSettings()
+    tables = {
+        each.name: value
+        for each in fields(settings)
+        if is_dataclass(value := getattr(settings, each.name))
+    }
+    tables |= dict(settings.tables)
+    yield from _list_values(settings, "", without=(*tables, "tables"))
+    for name, table in tables.items():
+        yield from _list_values(table, name)
+
+
+def _list_values(
+    settings: Any,  # noqa: ANN401 - any table
+    table: str,
+    without: Sequence[str] = (),
+) -> Iterator[Key]:
+    """Yield the keys of one table."""
     kind = type(settings)
     hints = get_type_hints(kind, include_extras=True)
     meanings = read_attributes(kind)
-    values = {each.name: getattr(settings, each.name) for each in fields(kind)}
-    for name, value in values.items():
-        if not is_dataclass(value):
-            default = list(value) if isinstance(value, tuple) else value
-            words = describe_kind(hints[name])
-            yield Key(table, name, words, default, meanings[name])
-    for name, value in values.items():
-        if is_dataclass(value):
-            yield from list_keys(value, name)
-
-
-def read_attributes(kind: type) -> dict[str, str]:
-    """Return what a class's docstring says of each attribute, on one line."""
-    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-    meanings: dict[str, str] = {}
-    name = ""
-    for line in section.splitlines():
-        found = _ATTRIBUTE.fullmatch(line)
-        if found:
-            name = found[1]
-            meanings[name] = found[2]
-        elif name:
-            meanings[name] += f" {line.strip()}"
-    return {each: text.replace("``", "'").strip() for each, text in meanings.items()}
+    for name in (each.name for each in fields(kind)):
+        if name in without:
+            continue
+        value = getattr(settings, name)
+        default = list(value) if isinstance(value, tuple) else value
+        words = describe_kind(hints[name])
+        yield Key(table, name, words, default, meanings[name])
 
 
 def list_settings(*, as_json: bool) -> None:

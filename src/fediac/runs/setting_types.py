@@ -7,9 +7,6 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from fediac.core.shares import parse_portion, parse_share
 from fediac.errors import ConfigError
 
-Share: TypeAlias = int | str
-"""A count, or a share like "5%" of all there are."""
-
 _SHARES = (int, str)
 
 Seed: TypeAlias = Annotated[int, "seed"]

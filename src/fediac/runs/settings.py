@@ -2,17 +2,22 @@
 
 Counts are integers, shares are strings like "5%" (rounded up), resolved when the model
 and the clients are known. Unknown keys are errors that name the nearest one. Every
-algorithm's table may be present; a run reads its own.
+algorithm's table may be present; a run reads its own. What is in it the algorithm says
+itself, see `algorithm_tables`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from fediac.errors import ConfigError, hint_name
-from fediac.runs.setting_types import Portion, Seed, Share, convert
+from fediac.core.shares import Share
+from fediac.defaults import COMPUTE_S, REGISTER_BYTES
+from fediac.errors import ArgumentError, ConfigError, hint_name
+from fediac.runs.algorithm_tables import default_tables, table_types
+from fediac.runs.setting_types import Portion, Seed, convert
 from fediac.runs.toml_tables import apply_overrides, read_table
+from fediac.training.local_settings import LocalSettings
 
 Settings = TypeVar("Settings")
 
@@ -32,7 +37,7 @@ class DataSettings:
         folder: Where data sets are; by default FEDIAC_DATA or a cache folder.
         partition: How examples are split over clients.
         beta: Evenness of the Dirichlet partition; smaller is less even.
-        classes: Classes of each client, in the pathological partition.
+        classes_per_client: Classes of each client, in the pathological partition.
         min_size: Examples that each client has at least; by default a mini-batch
             (dirichlet), 300 (writer) or 1.
         max_size: Examples that each client has at most, in the writer partition; by
@@ -44,7 +49,7 @@ class DataSettings:
     folder: str | None = None
     partition: PartitionKind = "writer"
     beta: float = 0.5
-    classes: int = 2
+    classes_per_client: int = 2
     min_size: int | None = None
     max_size: int | None = None
     download: bool = False
@@ -67,28 +72,22 @@ class ClientSettings:
     """How many clients there are.
 
     Attributes:
-        number: All clients, each with examples of its own.
-        participation: How many take part in a round: a count, or a share like "50%";
+        n_clients: All clients, each with examples of its own.
+        n_participants: How many take part in a round: a count, or a share like "50%";
             1 is one client, "100%" are all.
     """
 
-    number: int = 20
-    participation: Share = "100%"
+    n_clients: int = 20
+    n_participants: Share = "100%"
 
 
 @dataclass(frozen=True, slots=True)
-class TrainSettings:
-    """How clients train.
+class TrainSettings(LocalSettings):
+    """How clients train, and on what.
 
     Attributes:
-        local_epochs: Passes over a client's examples in a round.
-        local_steps: Mini-batches of a round instead of epochs.
-        batch_size: Examples of a mini-batch.
-        lr: Learning rate; at round t it is ``lr / (1 + sqrt(t) / lr_decay)``.
-        lr_decay: How slowly the learning rate falls, a smaller one makes it fall
-            faster; 0: it stays at ``lr``.
         device: Where to train; ``auto``: on the GPU when there is one.
-        at_once: Clients trained side by side; 0: as many as the device can.
+        n_at_once: Clients trained side by side; 0: as many as the device can.
         statistics: Batch norm's running statistics: ``average`` them every round; keep
             each client's own ``local``, tests then use their mean; or ``recalibrate``:
             average what clients see when they run the new global model on up to 250 of
@@ -96,13 +95,8 @@ class TrainSettings:
             norm have none.
     """
 
-    local_epochs: int = 1
-    local_steps: int | None = None
-    batch_size: int = 32
-    lr: float = 0.1
-    lr_decay: float = 20.0
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    at_once: int = 0
+    n_at_once: int = 0
     statistics: Literal["average", "local", "recalibrate"] = "average"
 
 
@@ -123,9 +117,9 @@ class NetworkSettings:
 
     switches: tuple[str, ...] = ("fast",)
     rates: tuple[str, ...] = ("paper",)
-    compute_s: float = 0.1
+    compute_s: float = COMPUTE_S
     memory: Literal["unbounded", "bounded"] = "unbounded"
-    register_bytes: int = 1 << 20
+    register_bytes: int = REGISTER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,119 +162,6 @@ class SaveSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class FediacSettings:
-    """FediAC: vote on entries, add small integers of those agreed on.
-
-    Attributes:
-        votes: Entries a client votes for (k): a count, or a share of all entries.
-        threshold: Votes an entry needs (a): a count, or a share of the clients.
-        bits: Width of the switch's sums (b); ``bound``: the paper's, the smallest that
-            works by the clients' first updates; ``tuned``: the one that promises the
-            fewest bytes per progress, which is wider; ``adaptive``: the paper's, and a
-            bit more after every round that left some client with as much as it had.
-        law: How votes are drawn; ``topk`` votes for the k largest.
-        entries_per_vote: Neighbouring entries that share a vote, and are sent together:
-            1, or a power of two from 8 on. More make votes cheaper.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-        clip: A client offers as its peak at most ``clip`` times the root mean square of
-            its largest entries, as many as it votes for; levels beyond are clamped.
-            Smaller widths then go further; the bound on the width does not know of it.
-            By default nothing is clipped.
-        lanes: How wide lanes are: ``same``, as many bits up as down; ``dense``, only as
-            many up as a client's own levels need, for the same sums; ``words``, the
-            same in widths of 4, 8, 16 or 32 bits, which leave levels more room.
-    """
-
-    votes: Share = "5%"
-    threshold: Share = 3
-    bits: int | Literal["tuned", "bound", "adaptive"] = "bound"
-    law: Literal["bernoulli", "draws", "topk"] = "bernoulli"
-    entries_per_vote: int = 1
-    residual: bool = True
-    fade: float = 0.0
-    clip: float | None = None
-    lanes: Literal["same", "dense", "words"] = "same"
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchmlSettings:
-    """SwitchML: add all entries as integers.
-
-    Attributes:
-        bits: Width of the switch's sums.
-        residual: Keep the rounding error for the next round.
-        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-        lanes: How wide lanes are: ``same``, ``dense`` or ``words``, as FediAC's.
-    """
-
-    bits: int = 12
-    residual: bool = True
-    fade: float = 0.0
-    lanes: Literal["same", "dense", "words"] = "same"
-
-
-@dataclass(frozen=True, slots=True)
-class OmnireduceSettings:
-    """OmniReduce: add the blocks that hold one of a client's largest entries.
-
-    Attributes:
-        sent: Entries a client keeps: a count, or a share of all entries.
-        block: Entries of a block.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-    """
-
-    sent: Share = "5%"
-    block: int = 360
-    residual: bool = True
-    fade: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class LibraSettings:
-    """libra: hot entries are added by the switch, the others by a server.
-
-    Attributes:
-        sent: Entries a client sends: a count, or a share of all entries.
-        hot_rounds: Rounds of the training beforehand that finds hot entries.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-        bits: Width of an entry's value. As published 32, and what goes to the server
-            are floats then; below that all values are integers whose sum fits.
-        narrow: Give an entry's index only as many bits as tell the switch's registers,
-            or at the server all entries, apart; as published it has 32.
-    """
-
-    sent: Share = "1%"
-    hot_rounds: int = 3
-    residual: bool = True
-    fade: float = 0.0
-    bits: int = 32
-    narrow: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FedavgSettings:
-    """Federated averaging has no settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopkSettings:
-    """Top-k: every client's largest entries, with indices, to a server.
-
-    Attributes:
-        sent: Entries a client sends: a count, or a share of all entries.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round, from 0 to below 1.
-    """
-
-    sent: Share = "1%"
-    residual: bool = True
-    fade: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class RunSettings:
     """Everything that decides a run.
 
@@ -291,6 +172,7 @@ class RunSettings:
         seed: Seed of everything random.
         tuning: Who chooses FediAC's threshold and bits: ``local`` clients (bits only),
             a ``server`` that sees the first round, or ``none``: they are given.
+        tables: The settings of every algorithm in the catalog, by its name.
     """
 
     algorithm: str = "fediac"
@@ -303,12 +185,35 @@ class RunSettings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
     stop: StopSettings = field(default_factory=StopSettings)
     save: SaveSettings = field(default_factory=SaveSettings)
-    fediac: FediacSettings = field(default_factory=FediacSettings)
-    switchml: SwitchmlSettings = field(default_factory=SwitchmlSettings)
-    omnireduce: OmnireduceSettings = field(default_factory=OmnireduceSettings)
-    libra: LibraSettings = field(default_factory=LibraSettings)
-    fedavg: FedavgSettings = field(default_factory=FedavgSettings)
-    topk: TopkSettings = field(default_factory=TopkSettings)
+    tables: tuple[tuple[str, Any], ...] = field(default_factory=default_tables)
+
+    def of(self, algorithm: str) -> Any:  # noqa: ANN401 - has its fields
+        """Return the settings of an algorithm in the catalog."""
+        return dict(self.tables)[algorithm]
+
+    def changed(self, key: str, value: Any) -> "RunSettings":  # noqa: ANN401 - of its type
+        """Return these settings with one that is different.
+
+        Args:
+            key: As a person writes it: ``seed``, ``train.lr``, ``fediac.bits``.
+            value: Its own; this is not checked.
+        """
+        table, _, name = key.rpartition(".")
+        if not table:
+            return replace(self, **{name: value})
+        if table not in dict(self.tables):
+            changed = replace(getattr(self, table), **{name: value})
+            return replace(self, **{table: changed})
+        changed = replace(self.of(table), **{name: value})
+        tables = {**dict(self.tables), table: changed}
+        return replace(self, tables=tuple(tables.items()))
+
+
+def as_document(settings: RunSettings) -> dict[str, Any]:
+    """Return settings as a file has them: values, and tables of values."""
+    document = asdict(settings)
+    del document["tables"]
+    return document | {name: asdict(table) for name, table in settings.tables}
 
 
 def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
@@ -326,9 +231,23 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     table.pop("versions", None)  # a resolved file also says what wrote it
     table.pop("paper", None)  # and a scenario of the paper what it stands beside
     given = apply_overrides({}, overrides)
-    parse_settings(RunSettings, given, source="--set")  # the file is not to blame
+    parse_run(given, source="--set")  # the file is not to blame
     everything = apply_overrides(table, overrides)
-    return parse_settings(RunSettings, everything, source=str(path))
+    return parse_run(everything, source=str(path))
+
+
+def parse_run(document: Mapping[str, Any], *, source: str) -> RunSettings:
+    """Return the settings of a run from values and tables of values.
+
+    Raises:
+        ConfigError: A key is unknown or a value has the wrong type.
+    """
+    algorithms = table_types()
+    kinds = _kinds_of(RunSettings) | algorithms
+    del kinds["tables"]
+    values = _parse(kinds, document, source=source)
+    tables = {name: values.pop(name, kind()) for name, kind in algorithms.items()}
+    return RunSettings(**values, tables=tuple(tables.items()))
 
 
 def parse_settings(
@@ -337,26 +256,40 @@ def parse_settings(
     """Return a table as a settings dataclass.
 
     Raises:
-        ConfigError: A key is unknown or a value has the wrong type.
+        ConfigError: A key is unknown, or a value has the wrong type or is out of range.
     """
-    place = f"[{name}]" if name else "the top level"
+    values = _parse(_kinds_of(kind), table, source=source, name=name)
+    try:
+        return kind(**values)
+    except ArgumentError as error:
+        raise ConfigError(str(error.called(f"{name}.{error.argument}"))) from error
+
+
+def _kinds_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the keys of a settings dataclass, and what each may be."""
     hints = get_type_hints(kind, include_extras=True)
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type] # dataclass
+    return {each.name: hints[each.name] for each in fields(kind)}
+
+
+def _parse(
+    kinds: Mapping[str, Any], table: Mapping[str, Any], *, source: str, name: str = ""
+) -> dict[str, Any]:
+    place = f"[{name}]" if name else "the top level"
     values: dict[str, Any] = {}
     for key, value in table.items():
-        if key not in known:
-            hint = hint_name(key, known)
+        if key not in kinds:
+            hint = hint_name(key, kinds)
             raise ConfigError(f"{source}: unknown key {key!r} in {place}{hint}")
-        wanted = hints[key]
+        wanted = kinds[key]
         path = f"{source}: {name}.{key}" if name else f"{source}: {key}"
         if is_dataclass(wanted):
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{path} must be a table, got {value!r}")
-            kind_of_table: type[Any] = wanted  # type: ignore[assignment] # a class
-            values[key] = parse_settings(kind_of_table, value, source=source, name=key)
+            kind: type[Any] = wanted  # type: ignore[assignment] # a class
+            values[key] = parse_settings(kind, value, source=source, name=key)
         else:
             values[key] = convert(value, wanted, path)
-    return kind(**values)
+    return values
 
 
 def by_key(document: Mapping[str, Any]) -> dict[str, Any]:

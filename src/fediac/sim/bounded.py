@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fediac.errors import FediacError
+from fediac.errors import ArgumentError, FediacError
 from fediac.sim.answers import Receiver
 from fediac.sim.arrivals import Sender
 from fediac.sim.clock import NEVER_PS, PS_PER_S
@@ -68,9 +68,10 @@ def stop_error(step: Step, n_served: int, *, is_late: bool) -> Exception:
         return FediacError("all clients wait for answers that never come")
     n_packets = sum(step.n_packets(client) for client in step.clients)
     phases = " and ".join(each.phase for each in step.exchanges)
-    return ValueError(
-        f"memory must let a round end within {NEVER_PS // PS_PER_S // 86400} days "
-        f"(the clock's end), got {n_served} of {n_packets} packets of {phases} by then"
+    return ArgumentError(
+        "memory",
+        f"must let a round end within {NEVER_PS // PS_PER_S // 86400} days "
+        f"(the clock's end), got {n_served} of {n_packets} packets of {phases} by then",
     )
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from fediac.errors import ArgumentError
+
 PS_PER_S = 10**12
 
 MAX_PS = 1 << 61
@@ -19,7 +21,7 @@ def whole_ps(seconds: float, *, name: str) -> int:
         ValueError: It is negative or not a number.
     """
     if not 0.0 <= seconds < math.inf:
-        raise ValueError(f"{name} must be finite and at least 0, got {seconds}")
+        raise ArgumentError(name, f"must be finite and at least 0, got {seconds}")
     ps = seconds * PS_PER_S
     return round(ps) if ps < math.inf else int(seconds) * PS_PER_S
 
@@ -32,9 +34,9 @@ def to_ps(seconds: float, *, name: str) -> int:
     """
     time_ps = whole_ps(seconds, name=name)
     if time_ps > MAX_PS:
-        raise ValueError(
-            f"{name} must be at most {MAX_PS // PS_PER_S} s (the clock's end), "
-            f"got {seconds}"
+        raise ArgumentError(
+            name,
+            f"must be at most {MAX_PS // PS_PER_S} s (the clock's end), got {seconds}",
         )
     return time_ps
 

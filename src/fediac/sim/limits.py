@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 from fediac.sim.clock import MAX_PS, PS_PER_S
 from fediac.sim.draws import UNIT
 from fediac.sim.network import Network
@@ -28,8 +28,8 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
         n_laps = _doubled(n_sent) * UNIT // int(rates.totals[-1]) + 1
         time_ps = n_laps * rates.n_seconds * PS_PER_S
         packets = say_count(n_sent, "packet")
-        task = f"rates must let client {client} send {packets}"
-        _check(time_ps, task, f"{rates.mean:g} packets/s")
+        task = f"let client {client} send {packets}"
+        _check("rates", task, time_ps, f"{rates.mean:g} packets/s")
     exchanges = [each for step in plan for each in step.exchanges]
     n_down = sum(each.n_answers for each in exchanges)
     _check_service(network.switch, "switch", _n_packets(exchanges))
@@ -40,8 +40,8 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
     time_ps = round(_doubled(n_down) * PS_PER_S / rate)
     # Unless they have a rate of their own, downlinks follow from the uplinks.
     name = "rates" if network.downlink.rate is None else "downlink"
-    task = f"{name} must let a client receive {say_count(n_down, 'packet')}"
-    _check(time_ps, task, f"{rate:g} packets/s")
+    task = f"let a client receive {say_count(n_down, 'packet')}"
+    _check(name, task, time_ps, f"{rate:g} packets/s")
 
 
 def _n_packets(exchanges: Iterable[Exchange]) -> int:
@@ -52,15 +52,15 @@ def _n_packets(exchanges: Iterable[Exchange]) -> int:
 def _check_service(service: Service, name: str, n_packets: int) -> None:
     if n_packets:
         time_ps = _doubled(n_packets) * round(service.mean_s * PS_PER_S)
-        task = f"{name} must serve {say_count(n_packets, 'packet')}"
-        _check(time_ps, task, f"{service.mean_s:g} s each")
+        task = f"serve {say_count(n_packets, 'packet')}"
+        _check(name, task, time_ps, f"{service.mean_s:g} s each")
 
 
 def _doubled(n_packets: int) -> int:
     return 2 * n_packets + 100
 
 
-def _check(time_ps: int, task: str, speed: str) -> None:
+def _check(name: str, task: str, time_ps: int, speed: str) -> None:
     if time_ps > LIMIT_PS:
         days = LIMIT_PS // PS_PER_S // 86400
-        raise ValueError(f"{task} within {days} days, got {speed}")
+        raise ArgumentError(name, f"must {task} within {days} days, got {speed}")

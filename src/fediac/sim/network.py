@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fediac.core.ledger import PAYLOAD, View
-from fediac.errors import say_count
+from fediac.defaults import COMPUTE_S
+from fediac.errors import ArgumentError, say_count
 from fediac.sim.clock import to_ps
 from fediac.sim.rates import Uplink, check_n_clients
 from fediac.sim.service import FAST_S, Service, deterministic, gaussian
@@ -34,9 +35,7 @@ class Downlink:
         for name in ("rate", "speedup"):
             value = getattr(self, name)
             if value is not None and not 0.0 < value < math.inf:
-                raise ValueError(
-                    f"download {name} must be finite and above 0, got {value}"
-                )
+                raise ArgumentError(name, f"must be finite and above 0, got {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Server:
     delay_s: float = SERVER_DELAY_S
 
     def __post_init__(self) -> None:
-        to_ps(self.delay_s, name="server delay")
+        to_ps(self.delay_s, name="delay_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +65,23 @@ class Bounded:
             of exchange (tally, sum, max, blocksum).
         window: Packets of a client in flight, at most as many as there are slots;
             None: as many.
-        missing: Kind of exchange -> why it has no slots.
+        missing: Kind of exchange -> the error that says why it has no slots.
         wide_slots: Bits of a lane up and down -> the slots of a sum with lanes of these
             widths; None: as many as of any other.
     """
 
     n_slots: int | Mapping[str, int]
     window: int | None = None
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, ArgumentError] = field(default_factory=dict)
     wide_slots: Callable[[int, int], int] | None = None
 
     def __post_init__(self) -> None:
         slots = self.n_slots
         for count in slots.values() if isinstance(slots, Mapping) else (slots,):
             if count < 1:
-                raise ValueError(f"n_slots must be at least 1, got {count}")
+                raise ArgumentError("n_slots", f"must be at least 1, got {count}")
         if self.window is not None and self.window < 1:
-            raise ValueError(f"window must be at least 1, got {self.window}")
+            raise ArgumentError("window", f"must be at least 1, got {self.window}")
 
     def window_of(self, kind: str, widths: tuple[int, int] | None = None) -> int:
         """Return how many packets of an exchange a client may have in flight.
@@ -96,8 +95,8 @@ class Bounded:
             n_slots = self.wide_slots(*widths)
         elif isinstance(n_slots, Mapping):
             if kind not in n_slots:
-                fault = f"memory must have slots for a {kind}, got none"
-                raise ValueError(self.missing.get(kind, fault))
+                rule = f"must have some for a {kind}, got none"
+                raise self.missing.get(kind, ArgumentError("n_slots", rule))
             n_slots = n_slots[kind]
         return n_slots if self.window is None else min(self.window, n_slots)
 
@@ -118,7 +117,7 @@ class Network:
     switch: Service
     downlink: Downlink = field(default_factory=Downlink)
     server: Server = field(default_factory=Server)
-    compute_s: float | tuple[float, ...] = 0.0
+    compute_s: float | tuple[float, ...] = COMPUTE_S
     memory: Bounded | None = None
     view: View = PAYLOAD
 
@@ -126,10 +125,11 @@ class Network:
         check_n_clients(self.n_clients)
         times = self.compute_s
         if isinstance(times, tuple) and len(times) != self.n_clients:
-            raise ValueError(
-                "compute_s must have "
+            raise ArgumentError(
+                "compute_s",
+                "must have "
                 f"{say_count(self.n_clients, 'entry', 'entries')} (clients), "
-                f"got {len(times)}"
+                f"got {len(times)}",
             )
         for time in times if isinstance(times, tuple) else (times,):
             to_ps(time, name="compute_s")

@@ -15,7 +15,7 @@ from array_api_compat import to_device
 from numpy.typing import NDArray
 
 from fediac.core.ledger import Row, View
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 from fediac.sim.draws import Ints
 from fediac.sim.network import Bounded
 
@@ -131,9 +131,10 @@ def list_steps(rows: Iterable[Row], view: View, memory: Bounded | None) -> list[
         sides = exchanges.setdefault((row.phase, row.kind), _Sides({}, {}))
         side = sides.up if row.direction == "up" else sides.down
         if row.client in side:
-            raise ValueError(
-                f"ledger must have one {row.direction} row of client {row.client} in "
-                f"step {row.step}, phase {row.phase!r}, got two"
+            raise ArgumentError(
+                "ledger",
+                f"must have one {row.direction} row of client {row.client} in "
+                f"step {row.step}, phase {row.phase!r}, got two",
             )
         side[row.client] = row
     return [
@@ -160,7 +161,9 @@ def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> Exchang
         raise ValueError(f"phase {row.phase!r} must have the same clients up and down")
     rule = _RULES.get(row.kind)
     if rule is None:
-        raise ValueError(f"kind must be one of {', '.join(_RULES)}, got {row.kind!r}")
+        raise ArgumentError(
+            "kind", f"must be one of {', '.join(_RULES)}, got {row.kind!r}"
+        )
     if rule == Rule.ENDS:
         return _blocks(sides, view, memory)
     is_far = row.destination == "server"

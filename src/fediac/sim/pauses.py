@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from fediac.errors import ArgumentError
 from fediac.sim.clock import MAX_PS, PS_PER_S, to_s
 from fediac.sim.network import Network
 from fediac.sim.packet_groups import Step
@@ -46,16 +47,18 @@ def check_pauses(
     phases = first_steps(plan)
     for pause in pauses:
         if pause.phase not in phases:
-            raise ValueError(
-                f"pauses must come before a phase of the round ({', '.join(phases)}), "
-                f"got {pause.phase!r}"
+            raise ArgumentError(
+                "pauses",
+                f"must come before a phase of the round ({', '.join(phases)}), "
+                f"got {pause.phase!r}",
             )
     for client in range(network.n_clients):
         time_ps = network.compute_ps(client)
         time_ps += sum(pause.time_ps(client, network) for pause in pauses)
         if time_ps > MAX_PS:
-            raise ValueError(
-                f"compute_s must let client {client} compute at most "
+            raise ArgumentError(
+                "compute_s",
+                f"must let client {client} compute at most "
                 f"{MAX_PS // PS_PER_S} s in a round (the clock's end), "
-                f"got {to_s(time_ps):.0f}"
+                f"got {to_s(time_ps):.0f}",
             )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fediac.core.rng import Stream, to_unit
+from fediac.errors import ArgumentError
 from fediac.sim.clock import PS_PER_S
 from fediac.sim.draws import UNIT, Ints
 
@@ -46,9 +47,10 @@ class Rates:
         rates = check_rates(self.per_second)
         units = np.rint(rates * UNIT).astype(np.int64)
         if not units.any():
-            raise ValueError(
-                f"rates must not all be below {1 / UNIT:g} packets/s, "
-                f"got at most {rates.max():g}"
+            raise ArgumentError(
+                "rates",
+                f"must not all be below {1 / UNIT:g} packets/s, "
+                f"got at most {rates.max():g}",
             )
         totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(units)])
         speeds = units.astype(np.float64)
@@ -85,18 +87,19 @@ def check_rates(rates: ArrayLike) -> Floats:
     """
     found = np.array(rates, dtype=np.float64)
     if found.ndim != 1 or not found.size:
-        raise ValueError("rates must be a list of at least 1 number")
+        raise ArgumentError("rates", "must be a list of at least 1 number")
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0.0))
     if bad.size:
-        raise ValueError(
-            f"rates must be finite and at least 0, got {found[bad[0]]} in second "
-            f"{bad[0]}"
+        raise ArgumentError(
+            "rates",
+            f"must be finite and at least 0, got {found[bad[0]]} in second {bad[0]}",
         )
     if not found.any():
-        raise ValueError("rates must not all be 0: nothing would ever be sent")
+        raise ArgumentError("rates", "must not all be 0: nothing would ever be sent")
     if found.sum() > MAX_PACKETS:
-        raise ValueError(
-            f"rates must add up to at most {MAX_PACKETS} packets, got {found.sum():g}"
+        raise ArgumentError(
+            "rates",
+            f"must add up to at most {MAX_PACKETS} packets, got {found.sum():g}",
         )
     return found
 
@@ -110,7 +113,7 @@ class Uplink:
 
     def __post_init__(self) -> None:
         if self.offset_s < 0:
-            raise ValueError(f"offset_s must be at least 0, got {self.offset_s}")
+            raise ArgumentError("offset_s", f"must be at least 0, got {self.offset_s}")
 
 
 def constant_uplinks(n_clients: int, rate: float) -> tuple[Uplink, ...]:
@@ -144,7 +147,7 @@ def trace_uplinks(
     """Return uplinks: client i follows trace i mod n, from a second of its own on."""
     check_n_clients(n_clients)
     if not traces:
-        raise ValueError("traces must hold at least 1 trace")
+        raise ArgumentError("traces", "must hold at least 1 trace")
     words = _words("sim offsets", n_clients, seed).tolist()
     chosen = [traces[client % len(traces)] for client in range(n_clients)]
     return tuple(
@@ -156,7 +159,7 @@ def trace_uplinks(
 def check_n_clients(n_clients: int) -> None:
     """Raise unless there is a client."""
     if n_clients < 1:
-        raise ValueError(f"n_clients must be at least 1, got {n_clients}")
+        raise ArgumentError("n_clients", f"must be at least 1, got {n_clients}")
 
 
 def _words(purpose: str, n_words: int, seed: int) -> Ints:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log1p, ndtr, ndtri
 
+from fediac.errors import ArgumentError
 from fediac.sim.clock import PS_PER_S
 from fediac.sim.draws import Ints
 
@@ -133,7 +134,7 @@ def gaussian(mean_s: float, std_s: float = PAPER_STD_S) -> Service:
     """
     _check_mean(mean_s)
     if not 0.0 < std_s < math.inf:
-        raise ValueError(f"service std must be finite and above 0, got {std_s}")
+        raise ArgumentError("std_s", f"must be finite and above 0, got {std_s}")
     return from_distribution(
         _Gaussian(mean_s, std_s),
         name=f"Gaussian, mean {mean_s:g} s, standard deviation {std_s:g} s",
@@ -174,7 +175,7 @@ def paper_switch(name: str, *, is_variance_literal: bool = False) -> Service:
     """
     means = {"fast": FAST_S, "slow": SLOW_S}
     if name not in means:
-        raise ValueError(f"switch must be fast or slow, got {name!r}")
+        raise ArgumentError("switch", f"must be fast or slow, got {name!r}")
     std = math.sqrt(PAPER_STD_S) if is_variance_literal else PAPER_STD_S
     return gaussian(means[name], std)
 
@@ -182,8 +183,8 @@ def paper_switch(name: str, *, is_variance_literal: bool = False) -> Service:
 def switch_of_rate(packets_per_s: float) -> Service:
     """Return a switch of that rate, with the relative spread of the fast one."""
     if not 0.0 < packets_per_s < math.inf:
-        raise ValueError(
-            f"switch rate must be finite and above 0, got {packets_per_s} packets/s"
+        raise ArgumentError(
+            "packets_per_s", f"must be finite and above 0, got {packets_per_s}"
         )
     mean = 1.0 / packets_per_s
     return gaussian(mean, mean * (PAPER_STD_S / FAST_S))
@@ -191,7 +192,7 @@ def switch_of_rate(packets_per_s: float) -> Service:
 
 def _check_mean(mean_s: float) -> float:
     if not 0.0 < mean_s < math.inf:
-        raise ValueError(f"service mean must be finite and above 0, got {mean_s}")
+        raise ArgumentError("mean_s", f"must be finite and above 0, got {mean_s}")
     return mean_s
 
 

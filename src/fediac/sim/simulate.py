@@ -12,7 +12,7 @@ import numpy as np
 
 from fediac.core.ledger import Ledger, Row
 from fediac.core.rng import Stream
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 from fediac.native.queueing import queue_kernels
 from fediac.sim import bounded, compiled, steps
 from fediac.sim.answers import Receiver, order_answers
@@ -68,12 +68,13 @@ def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
     rows = ledger.rows if isinstance(ledger, Ledger) else tuple(ledger)
     rows = tuple(row for row in rows if row.round_number == round_number)
     if not rows:
-        raise ValueError(f"ledger has no rows of round {round_number}")
+        raise ArgumentError("ledger", f"has no rows of round {round_number}")
     highest = max(row.client for row in rows)
     if highest >= network.n_clients:
-        raise ValueError(
-            f"network has {say_count(network.n_clients, 'client')} but the ledger has "
-            f"a row of client {highest}"
+        raise ArgumentError(
+            "network",
+            f"has {say_count(network.n_clients, 'client')} but the ledger has "
+            f"a row of client {highest}",
         )
     plan = list_steps(rows, network.view, network.memory)
     check_duration(plan, network)

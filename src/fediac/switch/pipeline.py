@@ -18,7 +18,13 @@ import numpy.typing as npt
 
 from fediac import native
 from fediac.core.integers import as_whole
-from fediac.errors import LocalProtocolError, RemoteProtocolError, say_count
+from fediac.defaults import REGISTER_BYTES
+from fediac.errors import (
+    ArgumentError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    say_count,
+)
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block
 from fediac.switch.counters import N_COUNTS, Count, Counters, Drop
@@ -35,7 +41,6 @@ from fediac.wire.header import (
 from fediac.wire.packet import Packet, decode, encode
 from fediac.wire.pairs import WORD_BITS
 
-DEFAULT_REGISTER_BYTES = 1 << 20
 MAX_PAYLOAD_BYTES = 0xFFFF // 8
 _INFINITY = 0x7F800000
 """Bits of the float32 that no peak may reach; those of NaN and negatives are above."""
@@ -76,16 +81,17 @@ class Switch:
 
     def __init__(
         self,
-        register_bytes: int = DEFAULT_REGISTER_BYTES,
+        register_bytes: int = REGISTER_BYTES,
         *,
         payload_bytes: int = PAYLOAD_BYTES,
     ) -> None:
         register_bytes = as_whole("register_bytes", register_bytes)
         payload_bytes = as_whole("payload_bytes", payload_bytes)
         if not 1 <= payload_bytes <= MAX_PAYLOAD_BYTES:
-            raise ValueError(
-                f"payload_bytes must be in 1..{MAX_PAYLOAD_BYTES} (votes that a packet "
-                f"can count), got {payload_bytes}"
+            raise ArgumentError(
+                "payload_bytes",
+                f"must be in 1..{MAX_PAYLOAD_BYTES} (votes that a packet "
+                f"can count), got {payload_bytes}",
             )
         # The smallest job there is; raises if even that does not fit.
         Layout(1, payload_bytes, register_bytes)
@@ -165,18 +171,20 @@ class Switch:
         if register_bytes is not None:
             taken = as_whole("register_bytes", register_bytes)
         if taken > free:
-            raise ValueError(
-                f"register_bytes must be at most {free} "
-                f"(free in one piece), got {taken}"
+            raise ArgumentError(
+                "register_bytes",
+                f"must be at most {free} (free in one piece), got {taken}",
             )
         try:
             return base, Layout(n_clients, self.payload_bytes, taken)
-        except ValueError as error:
+        except ArgumentError as error:
             if register_bytes is not None or not self._jobs:
                 raise
-            raise ValueError(
-                f"{error}; open jobs hold the rest: close them, or give each round "
-                "that runs at the same time a Switch of its own"
+            argument, rule = error.argument, error.rule
+            raise ArgumentError(
+                argument,
+                f"{rule}; open jobs hold the rest: close them, or give each round "
+                "that runs at the same time a Switch of its own",
             ) from None
 
     def close(self, job: Job) -> None:
@@ -221,9 +229,10 @@ class Switch:
         _check_dtype("packets", packets, np.uint8)
         _check_dtype("lengths", lengths, np.int32)
         if packets.ndim != 2 or lengths.shape != packets.shape[:1]:
-            raise ValueError(
-                "packets must be rows of bytes with a length each, got shapes "
-                f"{packets.shape} and {lengths.shape}"
+            raise ArgumentError(
+                "packets",
+                "must be rows of bytes with a length each, got shapes "
+                f"{packets.shape} and {lengths.shape}",
             )
         with self._lock:
             return self._process_batch(packets, lengths)
@@ -278,13 +287,13 @@ def _check_dtype(name: str, given: object, dtype: npt.DTypeLike) -> None:
 def _check_members(n_clients: int, present: int, quorum: int) -> None:
     n_present = present.bit_count()
     if n_present < 1 or present >> n_clients:
-        raise ValueError(
-            f"present must name some of {say_count(n_clients, 'client')}, "
-            f"got {present:#b}"
+        raise ArgumentError(
+            "present",
+            f"must name some of {say_count(n_clients, 'client')}, got {present:#b}",
         )
     if not 1 <= quorum <= n_present:
-        raise ValueError(
-            f"quorum must be in 1..{n_present} (clients present), got {quorum}"
+        raise ArgumentError(
+            "quorum", f"must be in 1..{n_present} (clients present), got {quorum}"
         )
 
 

@@ -22,7 +22,7 @@ import struct
 from dataclasses import dataclass
 
 from fediac.core.integers import as_whole
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 
 N_RECORD_WORDS = 16
@@ -63,9 +63,9 @@ def n_planes(threshold: int) -> int:
 def check_n_clients(n_clients: int) -> None:
     """Raise unless a slot's bitmap has a bit for each of ``n_clients`` clients."""
     if not 1 <= n_clients <= MAX_CLIENTS:
-        raise ValueError(
-            f"n_clients must be in 1..{MAX_CLIENTS} (bits of a slot's bitmap), "
-            f"got {n_clients}"
+        raise ArgumentError(
+            "n_clients",
+            f"must be in 1..{MAX_CLIENTS} (bits of a slot's bitmap), got {n_clients}",
         )
 
 
@@ -81,16 +81,18 @@ class Layout:
         check_n_clients(self.n_clients)
         as_whole("register_bytes", self.register_bytes)
         if self.register_bytes > MAX_REGISTER_BYTES:
-            raise ValueError(
-                f"register_bytes must be at most {MAX_REGISTER_BYTES} (32-bit "
-                f"addresses), got {self.register_bytes}"
+            raise ArgumentError(
+                "register_bytes",
+                f"must be at most {MAX_REGISTER_BYTES} (32-bit "
+                f"addresses), got {self.register_bytes}",
             )
         if self.half_bytes < self.slot_bytes(Kind.SUM):
             needed = self.halves_at + 2 * self.slot_bytes(Kind.SUM)
-            raise ValueError(
-                f"register_bytes must be at least {needed} for two packets of "
+            raise ArgumentError(
+                "register_bytes",
+                f"must be at least {needed} for two packets of "
                 f"{say_count(self.payload_bytes, 'byte')} from "
-                f"{say_count(self.n_clients, 'client')}, got {self.register_bytes}"
+                f"{say_count(self.n_clients, 'client')}, got {self.register_bytes}",
             )
 
     @property

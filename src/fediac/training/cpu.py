@@ -23,11 +23,11 @@ from fediac.training.layers import use_kernels
 from fediac.training.local import (
     Evaluation,
     LocalResult,
-    LocalSettings,
     Measured,
     draw_batches,
     normalize,
 )
+from fediac.training.local_settings import LocalSettings
 from fediac.training.model_checks import try_model
 from fediac.training.recalibration import draw_examples, measure
 

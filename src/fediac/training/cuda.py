@@ -15,16 +15,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.core.rng import Stream
+from fediac.errors import ArgumentError
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat import FlatModel, flatten_model
 from fediac.training.local import (
     Evaluation,
     LocalResult,
-    LocalSettings,
     Measured,
     draw_batches,
     normalize,
 )
+from fediac.training.local_settings import LocalSettings
 from fediac.training.model_checks import check_for_cuda
 from fediac.training.recalibration import draw_examples, measure
 from fediac.training.replica import (
@@ -91,9 +92,10 @@ class CudaEngine:
     ) -> None:
         smallest = min(len(each) for each in clients)
         if smallest < settings.batch_size:
-            raise ValueError(
-                f"batch_size must be at most {smallest} (the smallest client's "
-                f"examples) on CUDA, got {settings.batch_size}"
+            raise ArgumentError(
+                "batch_size",
+                f"must be at most {smallest} (the smallest client's "
+                f"examples) on CUDA, got {settings.batch_size}",
             )
         self._settings = settings
         self._seed = seed

@@ -10,7 +10,7 @@ from fediac import native
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
 from fediac.training.datasets import Dataset
-from fediac.training.local import LocalSettings
+from fediac.training.local_settings import LocalSettings
 
 _CUDA_AT_ONCE = 8
 

@@ -83,12 +83,11 @@ class FederatedRound:
 
 @dataclass(frozen=True, slots=True)
 class Federation:
-    """Clients, a switch and an algorithm.
+    """Clients that train, and a switch.
 
     Attributes:
         engine: Trains and evaluates.
         model: The engine's global model.
-        compressor: Round number -> the algorithm to use in it.
         n_clients: All clients there are.
         n_participants: Clients drawn for a round.
         rate: Round number -> learning rate.
@@ -105,7 +104,6 @@ class Federation:
 
     engine: Engine
     model: FlatModel
-    compressor: Callable[[int], Compressor]
     n_clients: int
     n_participants: int
     rate: Callable[[int], float]
@@ -131,12 +129,17 @@ class Federation:
         self.model.statistics.copy_(progress.statistics)
 
     def run_round(
-        self, progress: Progress, *, client_done: Callable[[], None] = lambda: None
+        self,
+        progress: Progress,
+        compressor: Compressor,
+        *,
+        client_done: Callable[[], None] = lambda: None,
     ) -> FederatedRound:
         """Return what one more round gives.
 
         Args:
             progress: Where the run is.
+            compressor: The algorithm of the round.
             client_done: Called when a client has finished its training.
 
         Raises:
@@ -146,7 +149,7 @@ class Federation:
         trained = self._train(progress, client_done)
         after_training = time.perf_counter()
         with _blamed_on_training():
-            result = self._aggregate(trained, progress)
+            result = self._aggregate(trained, progress, compressor)
             after = replace(progress, parameters=progress.parameters - result.mean)
             before_measuring = time.perf_counter()
             measured = self._recalibrate(trained, after)
@@ -198,13 +201,16 @@ class Federation:
         return dict(zip(clients, results, strict=True))
 
     def _aggregate(
-        self, trained: Mapping[int, LocalResult], progress: Progress
+        self,
+        trained: Mapping[int, LocalResult],
+        progress: Progress,
+        compressor: Compressor,
     ) -> Aggregate:
         number = progress.round_number + 1
         updates = {client: each.update for client, each in trained.items()}
         return aggregate(
             self._of_everyone(updates),
-            self.compressor(number),
+            compressor,
             switch=self.switch,
             seed=self.seed,
             round_number=number,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from fediac.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True)
 class FlatModel:
@@ -52,7 +54,9 @@ def flatten_model(
     module = module.to(device)
     trained = [each for each in module.parameters() if each.requires_grad]
     if not trained:
-        raise ValueError("module must have at least one parameter that requires grad")
+        raise ArgumentError(
+            "module", "must have at least one parameter that requires grad"
+        )
     floats = [each for each in module.buffers() if each.is_floating_point()]
     for each in (*trained, *floats):
         if each.dtype != torch.float32:

@@ -1,6 +1,5 @@
-"""Local training, whatever it runs on: how long, how fast, on which examples."""
+"""Local training, whatever it runs on: on which examples, and what comes back."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,59 +10,7 @@ from torch import Tensor
 
 from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset, Examples
-
-_MAX_LR = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSettings:
-    """How a client trains between two rounds.
-
-    Attributes:
-        epochs: Passes over the client's examples; ignored when ``steps`` is given.
-        steps: Mini-batches instead.
-        batch_size: Examples of a step.
-        lr: Learning rate of plain SGD at round 0.
-        lr_decay: The rate at round t is ``lr / (1 + sqrt(t) / lr_decay)``; 0: constant.
-    """
-
-    epochs: int = 5
-    steps: int | None = None
-    batch_size: int = 50
-    lr: float = 0.1
-    lr_decay: float = 40.0
-
-    def __post_init__(self) -> None:
-        for name, value in (("epochs", self.epochs), ("batch_size", self.batch_size)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps must be at least 1, got {self.steps}")
-        if not 0.0 < self.lr < math.inf:
-            raise ValueError(f"lr must be finite and above 0, got {self.lr}")
-        if self.lr > _MAX_LR:
-            raise ValueError(
-                f"lr must be at most {_MAX_LR:.3g} (float32), got {self.lr}"
-            )
-        if not 0.0 <= self.lr_decay < math.inf:
-            raise ValueError(
-                f"lr_decay must be finite and at least 0, got {self.lr_decay}"
-            )
-
-    def rate(self, round_number: int) -> float:
-        """Return the learning rate of a round, counted from 1 (paper, Sec. V-A).
-
-        Without a decay, 0, it is the same in all rounds.
-        """
-        if not self.lr_decay:
-            return self.lr
-        return self.lr / (1.0 + math.sqrt(round_number) / self.lr_decay)
-
-    def n_steps(self, n_examples: int) -> int:
-        """Return how many mini-batches a client with ``n_examples`` takes."""
-        if self.steps is not None:
-            return self.steps
-        return -(-self.epochs * n_examples // min(self.batch_size, n_examples))
+from fediac.training.local_settings import LocalSettings
 
 
 def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from fediac.errors import ConfigError
+from fediac.errors import ArgumentError
 
 
 def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
@@ -20,7 +20,8 @@ def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
         n_classes: How many scores an example needs.
 
     Raises:
-        ConfigError: It cannot take such inputs, or returns something else than scores.
+        ArgumentError: It cannot take such inputs, or returns something else than
+            scores.
     """
     tried = copy.deepcopy(module).train()
     two = inputs[[0, len(inputs) - 1]]  # batch norm refuses to train on one
@@ -30,9 +31,10 @@ def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
             scores = tried(two)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             reason = " ".join(str(error).split())
-            raise ConfigError(
-                f"model must take inputs of shape {tuple(inputs.shape[1:])} and "
-                f"{inputs.dtype}, got {type(error).__name__}: {reason}"
+            raise ArgumentError(
+                "model",
+                f"must take inputs of shape {tuple(inputs.shape[1:])} and "
+                f"{inputs.dtype}, got {type(error).__name__}: {reason}",
             ) from error
         has_drawn = not torch.equal(before, torch.get_rng_state())
     _check_scores(scores, n_classes)
@@ -40,12 +42,12 @@ def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
 
 
 def _check_scores(scores: object, n_classes: int) -> None:
-    rule = f"model must return a tensor with {n_classes} scores (classes) an example"
+    rule = f"must return a tensor with {n_classes} scores (classes) an example"
     if not isinstance(scores, Tensor):
-        raise ConfigError(f"{rule}, got {type(scores).__name__}")
+        raise ArgumentError("model", f"{rule}, got {type(scores).__name__}")
     if scores.dim() != 2 or len(scores) != 2 or scores.shape[1] < n_classes:
         shape = tuple(scores.shape)
-        raise ConfigError(f"{rule}, got shape {shape} for 2 examples")
+        raise ArgumentError("model", f"{rule}, got shape {shape} for 2 examples")
 
 
 def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
@@ -55,16 +57,18 @@ def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
     and a recorded step cannot ask how many batches there were before it.
 
     Raises:
-        ConfigError: As `try_model`; or it draws numbers, or counts batches.
+        ArgumentError: As `try_model`; or it draws numbers, or counts batches.
     """
     if try_model(module, inputs, n_classes):
-        raise ConfigError(
-            "model must draw no random numbers (dropout) on CUDA; train it on the CPU"
+        raise ArgumentError(
+            "model",
+            "must draw no random numbers (dropout) on CUDA; train it on the CPU",
         )
     for each in module.modules():
         is_norm = isinstance(each, nn.modules.batchnorm._NormBase)
         if is_norm and each.momentum is None and each.num_batches_tracked is not None:
-            raise ConfigError(
-                f"{type(each).__name__} must have a momentum on CUDA, got None; "
-                "train it on the CPU"
+            raise ArgumentError(
+                "model",
+                f"must give {type(each).__name__} a momentum on CUDA, got None; train "
+                "it on the CPU",
             )

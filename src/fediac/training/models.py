@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fediac.core.rng import Stream
-from fediac.errors import ConfigError, hint_name
+from fediac.errors import ArgumentError, ConfigError, hint_name
 from fediac.imports import import_named
 
 Shape = tuple[int, int, int]
@@ -144,18 +144,20 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
     """Return the named model with the initial weights of a run's ``seed``.
 
     Raises:
-        ConfigError: It is no model.
+        ConfigError: There is no such model.
+        ArgumentError: What is there makes none.
     """
     builder = find_model(name)
     with draw_weights(seed):
         try:
             module = builder(shape, n_classes)
         except TypeError as error:
-            raise ConfigError(
-                f"model {name!r} must take (shape, n_classes): {error}"
+            raise ArgumentError(
+                "model", f"{name!r} must take (shape, n_classes): {error}"
             ) from error
     if not isinstance(module, nn.Module):
-        raise ConfigError(
-            f"model {name!r} must return a torch.nn.Module, got {type(module).__name__}"
+        raise ArgumentError(
+            "model",
+            f"{name!r} must return a torch.nn.Module, got {type(module).__name__}",
         )
     return module

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.core.rng import Stream
-from fediac.errors import ConfigError, hint_name, say_count
+from fediac.errors import ArgumentError, ConfigError, hint_name, say_count
 from fediac.training.datasets import Dataset
 from fediac.training.splits import (
     Clients,
@@ -127,10 +127,10 @@ class Partition:
 def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
     dataset: Dataset,
     *,
-    kind: str,
+    partition: str,
     n_clients: int,
     beta: float = 0.5,
-    classes: int = 2,
+    classes_per_client: int = 2,
     min_size: int | None = None,
     max_size: int | None = MAX_WRITER_SIZE,
     seed: int,
@@ -139,35 +139,37 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
 
     Args:
         dataset: What to share out.
-        kind: One of `KINDS`.
+        partition: One of `KINDS`.
         n_clients: Clients to make.
         beta: For ``dirichlet``: how evenly the classes are shared.
-        classes: For ``pathological``: how many classes a client has.
+        classes_per_client: For ``pathological``: how many classes a client has.
         min_size: Examples a client has at least; by default those of `MIN_SIZES`.
         max_size: For ``writer``: the most examples a client has; None: no limit.
         seed: The run's seed.
 
     Raises:
-        ConfigError: The kind is unknown, or needs writers that nobody knows.
-        ValueError: A setting is out of range for this dataset.
+        ConfigError: There is no such partition.
+        ArgumentError: A setting is out of range for this dataset, or the partition
+            needs writers that nobody knows.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"unknown partition {kind!r}{hint_name(kind, KINDS)}")
+    if partition not in KINDS:
+        hint = hint_name(partition, KINDS)
+        raise ConfigError(f"unknown partition {partition!r}{hint}")
     stream = Stream(seed, round_number=0, client=0)
-    least = MIN_SIZES[kind] if min_size is None else min_size
+    least = MIN_SIZES[partition] if min_size is None else min_size
     labels = dataset.train.labels
-    name = kind
-    if kind == "iid":
+    name = partition
+    if partition == "iid":
         clients = split_iid(labels, n_clients, stream=stream)
-    elif kind == "dirichlet":
+    elif partition == "dirichlet":
         name = f"dirichlet(beta={beta:g})"
         clients = split_dirichlet(
             labels, n_clients, beta=beta, min_size=least, stream=stream
         )
-    elif kind == "pathological":
-        name = f"pathological(classes={classes})"
+    elif partition == "pathological":
+        name = f"pathological(classes_per_client={classes_per_client})"
         clients = split_pathological(
-            labels, n_clients, classes_per_client=classes, stream=stream
+            labels, n_clients, classes_per_client=classes_per_client, stream=stream
         )
     else:
         clients = split_by_writer(
@@ -191,8 +193,9 @@ def count_classes(
 
 def _writers(dataset: Dataset) -> NDArray[np.int32]:
     if dataset.train.writers is None:
-        raise ConfigError(
-            f"partition 'writer' needs a dataset with writers, {dataset.name} has none"
+        raise ArgumentError(
+            "partition",
+            f"'writer' needs a dataset with writers, {dataset.name} has none",
         )
     return dataset.train.writers
 
@@ -200,7 +203,8 @@ def _writers(dataset: Dataset) -> NDArray[np.int32]:
 def _check_sizes(clients: Clients, min_size: int, name: str) -> None:
     smallest = min(len(rows) for rows in clients)
     if smallest < min_size:
-        raise ValueError(
-            f"min_size must be at most {smallest} for {name} "
-            f"over {say_count(len(clients), 'client')}, got {min_size}"
+        raise ArgumentError(
+            "min_size",
+            f"must be at most {smallest} for {name} "
+            f"over {say_count(len(clients), 'client')}, got {min_size}",
         )

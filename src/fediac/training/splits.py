@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from fediac.core.rng import Stream, to_unit
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 
 Rows = NDArray[np.int64]
 """Numbers of examples in the training set."""
@@ -31,10 +31,11 @@ def split_iid(labels: Rows, n_clients: int, *, stream: Stream) -> Clients:
     return _ascending(np.array_split(_shuffled(len(labels), stream), n_clients))
 
 
-def require_beta(beta: float, *, name: str = "beta") -> None:
+def require_beta(beta: float) -> None:
     """Refuse a concentration that no Dirichlet draw here can have, NaN too."""
     if not _MIN_BETA <= beta <= _MAX_BETA:
-        raise ValueError(f"{name} must be in {_MIN_BETA:g}..{_MAX_BETA:g}, got {beta}")
+        rule = f"must be in {_MIN_BETA:g}..{_MAX_BETA:g}, got {beta}"
+        raise ArgumentError("beta", rule)
 
 
 def split_dirichlet(
@@ -52,10 +53,11 @@ def split_dirichlet(
     _check_clients(n_clients, len(labels))
     require_beta(beta)
     if not 1 <= min_size <= len(labels) // n_clients:
-        raise ValueError(
-            f"min_size must be in 1..{len(labels) // n_clients} "
+        raise ArgumentError(
+            "min_size",
+            f"must be in 1..{len(labels) // n_clients} "
             f"({say_count(len(labels), 'example')}, "
-            f"{say_count(n_clients, 'client')}), got {min_size}"
+            f"{say_count(n_clients, 'client')}), got {min_size}",
         )
     classes = _rows_of_classes(labels, stream)
     sizes = np.array([len(rows) for rows in classes])
@@ -68,10 +70,11 @@ def split_dirichlet(
         n_each: Rows = np.sum(np.diff(ends, axis=1, prepend=0), axis=0)
         if np.all(n_each >= min_size):
             return _gather(classes, ends, n_clients)
-    raise ValueError(
-        f"beta={beta} left a client with fewer than {min_size} examples in each of "
-        f"{MAX_DRAWS} draws over {say_count(n_clients, 'client')}; raise beta or lower "
-        "min_size"
+    raise ArgumentError(
+        "beta",
+        f"{beta} left a client with fewer than {min_size} examples in each of "
+        f"{MAX_DRAWS} draws over {say_count(n_clients, 'client')}; raise it or lower "
+        "min_size",
     )
 
 
@@ -128,8 +131,8 @@ def split_by_writer(
         ValueError: A setting is out of range, or there are too few groups.
     """
     if max_size is not None and max_size < min_size:
-        raise ValueError(
-            f"max_size must be at least {min_size} (min_size), got {max_size}"
+        raise ArgumentError(
+            "max_size", f"must be at least {min_size} (min_size), got {max_size}"
         )
     numbers, places = np.unique(writers, return_inverse=True)
     _check_clients(n_clients, len(numbers), of="writers")
@@ -150,8 +153,8 @@ def _group_size(
     """Return how many writers make a client, as given or the fewest that will do."""
     n_writers = len(counts)
     if given is not None and not 1 <= given <= n_writers:
-        raise ValueError(
-            f"writers_per_client must be in 1..{n_writers} (writers), got {given}"
+        raise ArgumentError(
+            "writers_per_client", f"must be in 1..{n_writers} (writers), got {given}"
         )
     sizes = range(1, n_writers + 1) if given is None else (given,)
     most = 0
@@ -160,9 +163,10 @@ def _group_size(
         if n_groups >= n_clients:
             return size
         most = max(most, n_groups)
-    raise ValueError(
-        f"n_clients must be at most {most} (clients of whole writers with at least "
-        f"{say_count(min_size, 'example')}), got {n_clients}; lower min_size"
+    raise ArgumentError(
+        "n_clients",
+        f"must be at most {most} (clients of whole writers with at least "
+        f"{say_count(min_size, 'example')}), got {n_clients}; lower min_size",
     )
 
 
@@ -190,9 +194,9 @@ def split_pathological(
     _check_clients(n_clients, len(labels))
     classes = _rows_of_classes(labels, stream)
     if not 1 <= classes_per_client <= len(classes):
-        raise ValueError(
-            f"classes_per_client must be in 1..{len(classes)} (classes), "
-            f"got {classes_per_client}"
+        raise ArgumentError(
+            "classes_per_client",
+            f"must be in 1..{len(classes)} (classes), got {classes_per_client}",
         )
     hands = _deal(len(classes), n_clients, classes_per_client, stream)
     shares: list[list[Rows]] = [[] for _ in range(n_clients)]
@@ -268,4 +272,6 @@ def _ascending(clients: list[Rows]) -> Clients:
 
 def _check_clients(n_clients: int, most: int, *, of: str = "examples") -> None:
     if not 1 <= n_clients <= most:
-        raise ValueError(f"n_clients must be in 1..{most} ({of}), got {n_clients}")
+        raise ArgumentError(
+            "n_clients", f"must be in 1..{most} ({of}), got {n_clients}"
+        )

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from fediac.compressors.protocol import Compressor, State, check_whole, nonfinite_error
+from fediac.compressors.checks import check_whole
+from fediac.compressors.protocol import Compressor, State
+from fediac.compressors.steps import nonfinite_error
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
 from fediac.core.integers import as_whole
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
-from fediac.errors import UpdateError, say_count
+from fediac.errors import ArgumentError, UpdateError, say_count
 from fediac.switch.pipeline import Switch
 from fediac.transports.shared_memory import Written
 from fediac.wire.header import MAX_CLIENTS
@@ -63,9 +65,10 @@ def check_states(name: str, states: object) -> None:
         if bits is None:
             continue
         if not 1 <= as_whole(f"client {client}: bits in {name}", bits) <= MAX_LANE_BITS:
-            raise ValueError(
-                f"client {client}: bits in {name} must be in 1..{MAX_LANE_BITS} (a "
-                f"lane), got {bits}"
+            raise ArgumentError(
+                "client",
+                f"{client}: bits in {name} must be in 1..{MAX_LANE_BITS} (a "
+                f"lane), got {bits}",
             )
 
 
@@ -93,29 +96,32 @@ def check_round(
     """Return the updates that are present, if all of them fit together."""
     n_clients = len(updates)
     if n_clients > MAX_CLIENTS:
-        raise ValueError(
-            f"updates must be at most {MAX_CLIENTS} (bits of a slot's bitmap), "
-            f"got {n_clients}"
+        raise ArgumentError(
+            "updates",
+            f"must be at most {MAX_CLIENTS} (bits of a slot's bitmap), got {n_clients}",
         )
     if n_clients < compressor.n_clients:
-        raise ValueError(
-            f"compressor is for {say_count(compressor.n_clients, 'client')}, "
-            f"got {say_count(n_clients, 'update')}"
+        raise ArgumentError(
+            "compressor",
+            f"is for {say_count(compressor.n_clients, 'client')}, "
+            f"got {say_count(n_clients, 'update')}",
         )
     for given, name in ((states, "states"), (buffers, "out")):
         if len(given) != n_clients:
-            raise ValueError(
-                f"{name} must have {say_count(n_clients, 'state')} (one an update), "
-                f"got {len(given)}"
+            raise ArgumentError(
+                name,
+                f"must have {say_count(n_clients, 'state')} (one an update), "
+                f"got {len(given)}",
             )
     present = {i: each for i, each in enumerate(updates) if each is not None}
     if len(present) > compressor.n_clients:
-        raise ValueError(
-            f"compressor is for {say_count(compressor.n_clients, 'client')} but "
-            f"{len(present)} updates are present"
+        raise ArgumentError(
+            "compressor",
+            f"is for {say_count(compressor.n_clients, 'client')} but "
+            f"{len(present)} updates are present",
         )
     if not present:
-        raise ValueError("updates must have at least one that is not None")
+        raise ArgumentError("updates", "must have at least one that is not None")
     like = next(iter(present.values()))
     for client, update in present.items():
         _check_update(client, update, like)

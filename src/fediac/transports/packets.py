@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 from fediac.switch.registers import Layout, Widths
 from fediac.wire.header import Kind, lanes_per_packet, lanes_per_part
 
@@ -62,10 +62,10 @@ def require_slots(
     if n_slots:
         return n_slots
     least = layout.least_bytes(kind, 1, threshold, widths)
-    raise ValueError(
-        f"register_bytes must be at least {least} for "
-        f"two packets of a {kind.name.lower()} from "
-        f"{say_count(layout.n_clients, 'client')}, got {layout.register_bytes}"
+    raise ArgumentError(
+        "register_bytes",
+        f"must be at least {least} for two packets of a {kind.name.lower()} from "
+        f"{say_count(layout.n_clients, 'client')}, got {layout.register_bytes}",
     )
 
 
@@ -76,10 +76,10 @@ def require_block(payload_bytes: int, length: int) -> None:
         ValueError: It does not.
     """
     if 4 * length > payload_bytes:
-        raise ValueError(
-            "block must be at most "
-            f"{say_count(payload_bytes // 4, 'entry', 'entries')} "
-            f"(payload_bytes={payload_bytes}), got {length}"
+        raise ArgumentError(
+            "block",
+            f"must be at most {say_count(payload_bytes // 4, 'entry', 'entries')} "
+            f"(payload_bytes={payload_bytes}), got {length}",
         )
 
 

@@ -11,7 +11,7 @@ from math import gcd
 
 import numpy as np
 
-from fediac.errors import say_count
+from fediac.errors import ArgumentError, say_count
 
 MAGIC = 0xFED1
 VERSION = 2
@@ -86,9 +86,9 @@ def items_per_packet(bits: int, payload_bytes: int) -> int:
     unit = 8 // gcd(8, bits)
     n_items = 8 * payload_bytes // bits // unit * unit
     if n_items < 1:
-        raise ValueError(
-            f"payload_bytes must hold {say_count(unit, 'item')} of {bits} bits, "
-            f"got {payload_bytes}"
+        raise ArgumentError(
+            "payload_bytes",
+            f"must hold {say_count(unit, 'item')} of {bits} bits, got {payload_bytes}",
         )
     return n_items
 
@@ -109,9 +109,10 @@ def lanes_per_part(bits: int, payload_bytes: int) -> int:
     """Return how many lanes fill a packet in a sum of two widths."""
     n_lanes = 8 * payload_bytes // bits // LANES_UNIT * LANES_UNIT
     if not n_lanes:
-        raise ValueError(
-            f"payload_bytes must hold {say_count(LANES_UNIT, 'lane')} of {bits} bits, "
-            f"got {payload_bytes}"
+        raise ArgumentError(
+            "payload_bytes",
+            f"must hold {say_count(LANES_UNIT, 'lane')} of {bits} bits, "
+            f"got {payload_bytes}",
         )
     return n_lanes
 

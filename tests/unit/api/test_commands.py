@@ -35,8 +35,8 @@ def config(tmp_path: Path) -> Path:
             "partition": "iid",
         },
         "model": {"name": "tests.tiny:plain_model"},
-        "clients": {"number": 3},
-        "train": {"local_steps": 2, "batch_size": 8, "at_once": 1, "device": "cpu"},
+        "clients": {"n_clients": 3},
+        "train": {"steps": 2, "batch_size": 8, "n_at_once": 1, "device": "cpu"},
         "network": {"rates": ["700"]},
         "stop": {"rounds": 2},
     }
@@ -79,10 +79,10 @@ def test_a_run_says_what_came_out_and_is_quiet_elsewhere(
 
 
 # One vote of 475 entries, drawn: three clients never vote for the same.
-STARVED = ["fediac.votes=1", "fediac.threshold=3", "stop.rounds=4"]
+STARVED = ["fediac.n_votes=1", "fediac.threshold=3", "stop.rounds=4"]
 NOTHING = (
     "note: fediac: clients agreed on nothing in rounds 1 to 4 (4 running), so the "
-    "model stood still; more votes (fediac.votes), a lower threshold "
+    "model stood still; more votes (fediac.n_votes), a lower threshold "
     '(fediac.threshold) or votes for the largest entries (fediac.law = "topk") may '
     "help.\n"
 )
@@ -232,7 +232,7 @@ def test_training_that_diverged_names_the_setting_that_helps(config: Path) -> No
     out = config.parent / "out"
     ending = (
         r"^client 0, round 1: update has \d+ entries that are NaN, infinite or beyond "
-        r"2\*\*100; training diverged, a lower learning rate \(train\.lr\) may help$"
+        r"2\*\*100; training diverged, a lower learning rate \(lr\) may help$"
     )
     with pytest.raises(UpdateError, match=ending):
         run(config, out=out, overrides=["train.lr=1e30"])

@@ -86,7 +86,7 @@ def test_nothing_runs_if_a_name_is_unknown_or_missing(tmp_path: Path) -> None:
             "omnireduce.block must be at most 360 entries (payload_bytes=1440), "
             "got 1000",
         ),
-        ({"topk": {"sent": 0}}, "topk.sent must be in 1..475 (entries), got 0"),
+        ({"topk": {"n_sent": 0}}, "topk.n_sent must be at least 1, got 0"),
     ],
 )
 def test_nothing_runs_if_one_algorithm_cannot_have_its_settings(
@@ -151,8 +151,8 @@ def test_nothing_runs_beside_a_run_with_other_settings(tmp_path: Path) -> None:
 
 def test_algorithms_may_have_settings_of_their_own(tmp_path: Path) -> None:
     folder = tmp_path / "all"
-    compare(folder, ["topk"], stop={"rounds": 1}, train={"at_once": 1})
-    compare(folder, ["fediac"], topk={"sent": 7}, tuning="server", stop={"rounds": 2})
+    compare(folder, ["topk"], stop={"rounds": 1}, train={"n_at_once": 1})
+    compare(folder, ["fediac"], topk={"n_sent": 7}, tuning="server", stop={"rounds": 2})
     ended = json.loads((folder / "summary.json").read_text())["algorithms"]
     assert [each["algorithm"] for each in ended] == ["fediac", "topk"]
 

@@ -10,8 +10,10 @@ from torch import nn
 import fediac
 from fediac.api.experiment import Experiment
 from fediac.errors import DatasetError
+from fediac.plan.networks import NetworkSetting, make_network
+from fediac.runs.settings import RunSettings
 from fediac.sim import Network, constant_uplinks, paper_switch, simulate_round
-from fediac.training.local import LocalSettings
+from fediac.training.local_settings import LocalSettings
 from fediac.training.own_data import dataset_of
 from tests.support import refuses
 
@@ -47,6 +49,23 @@ def test_reports_add_up_traffic_and_time() -> None:
         assert after.time_s > before.time_s > 0
 
 
+def test_what_is_not_given_is_as_in_a_settings_file() -> None:
+    file = RunSettings()
+    setting = NetworkSetting(
+        switch=file.network.switches[0],
+        rates=file.network.rates,
+        compute_s=file.network.compute_s,
+    )
+    network = make_network(setting, n_clients=4, threshold=1, seed=file.seed)
+    explicit = make_experiment(local=file.train, network=network, seed=file.seed)
+    implicit = make_experiment(local=None)
+    assert next(implicit.run(1)).time_s == next(explicit.run(1)).time_s > 0.1
+    for ours, theirs in zip(
+        implicit.module.parameters(), explicit.module.parameters(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
 def test_a_round_begins_when_the_last_one_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -69,6 +88,17 @@ def test_module_holds_what_was_learned() -> None:
         right = (experiment.module(x[80:]).argmax(dim=1) == y[80:]).float().mean()
     assert float(right) == pytest.approx(last.accuracy)
     assert last.loss < next(make_experiment().run(1)).loss
+
+
+def test_an_algorithm_that_does_not_fit_the_model_is_refused_at_once() -> None:
+    with refuses("n_votes must be in 1..14 (dim), got 15"):
+        make_experiment(compressor=fediac.FediAC(4, n_votes=15))
+
+
+def test_an_algorithm_may_be_given_as_such_or_as_a_function() -> None:
+    made = fediac.FediAC(4, n_votes="100%", threshold=1, bits=16)
+    reports = list(make_experiment(compressor=made).run(2))
+    assert reports == list(make_experiment().run(2))
 
 
 def test_same_seed_gives_the_same_reports() -> None:
@@ -238,9 +268,9 @@ def test_arrays_that_do_not_fit_are_refused(
     ("changes", "text"),
     [
         (
-            {"compressor": fediac.FedAvg(4)},
-            "compressor must be a function of the number of parameters, such as "
-            "lambda dim: FediAC(10, n_votes=dim // 20, threshold=2), got FedAvg",
+            {"compressor": "fediac"},
+            "compressor must be one like FediAC(...), with run_round, or a function "
+            "that makes one for so many parameters, got str",
         ),
         (
             {"compressor": lambda _: "fediac"},

@@ -18,6 +18,7 @@ from fediac.compressors import (
     choose_hot,
 )
 from fediac.core.rng import Stream
+from fediac.errors import ArgumentError
 from tests.support import refuses
 
 Make = Any
@@ -31,11 +32,19 @@ GOOD: dict[Make, dict[str, Any]] = {
     TopK: {"n_clients": 4, "n_sent": 5},
 }
 
+SHARES = ("n_votes", "threshold", "n_sent")
+
 WHOLE = [
     (make, name)
     for make, settings in GOOD.items()
     for name in settings
-    if name not in ("hot",)
+    if name not in ("hot", *SHARES)
+]
+COUNTS = [
+    (make, name)
+    for make, settings in GOOD.items()
+    for name in settings
+    if name in SHARES
 ]
 
 
@@ -44,6 +53,46 @@ WHOLE = [
 def test_counts_must_be_whole_numbers(make: Make, name: str, value: object) -> None:
     with refuses(f"{name} must be a whole number, got {value!r}", TypeError):
         make(**GOOD[make] | {name: value})
+
+
+@pytest.mark.parametrize(("make", "name"), COUNTS)
+@pytest.mark.parametrize("value", [2.5, None, True])
+def test_counts_may_be_shares_and_nothing_else(
+    make: Make, name: str, value: object
+) -> None:
+    text = f"{name} must be a whole number or a share such as 5%, got {value!r}"
+    with refuses(text, TypeError):
+        make(**GOOD[make] | {name: value})
+    make(**GOOD[make] | {name: "50%"})
+    for wrong in ("1.5", "some"):
+        text = f"{name} must be a whole number or a share such as 5%, got {wrong!r}"
+        with refuses(text, ArgumentError):
+            make(**GOOD[make] | {name: wrong})
+    with refuses(f"{name} must be above 0% and at most 100%, got '0%'", ArgumentError):
+        make(**GOOD[make] | {name: "0%"})
+    rule = "in 1..4 (clients in a round)" if name == "threshold" else "at least 1"
+    with refuses(f"{name} must be {rule}, got 0", ArgumentError):
+        make(**GOOD[make] | {name: 0})
+
+
+def test_shares_are_counted_in_the_round_and_rounded_up() -> None:
+    assert FediAC(20).votes_needed == 3
+    assert FediAC(4, threshold="51%").votes_needed == 3
+    assert FediAC(4, n_votes="5%").count_votes(101) == 6
+    assert Libra(4, n_sent="1%").count_sent(101) == 2
+
+
+@pytest.mark.parametrize("make", [FediAC, OmniReduce, Libra, TopK])
+def test_a_share_chooses_what_its_count_chooses(make: Make) -> None:
+    updates = np.random.default_rng(1).standard_normal((3, 200)).astype(np.float32)
+    name = "n_votes" if make is FediAC else "n_sent"
+    means = [
+        aggregate(
+            list(updates), make(3, **{name: share}), seed=1, round_number=1
+        ).mean.tobytes()
+        for share in ("10%", 20)
+    ]
+    assert means[0] == means[1]
 
 
 @pytest.mark.parametrize("make", GOOD)

@@ -1,16 +1,33 @@
 import pytest
 
 from fediac.compressors import CATALOG, find
+from fediac.compressors.settings import setting_fields
+from fediac.docstrings import read_attributes, read_summary
 from fediac.errors import ConfigError
 from tests.support import refuses
 
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_algorithm_is_found_by_its_name(name: str) -> None:
-    entry = find(name)
-    assert entry is CATALOG[name]
-    assert entry.compressor.__name__.lower() == name
-    assert entry.summary
+    found = find(name)
+    assert found is CATALOG[name]
+    assert found.__name__.lower() == name
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_everything_but_the_clients_has_a_default_and_a_meaning(name: str) -> None:
+    compressor = find(name)(20)
+    assert compressor.n_clients == 20
+    meanings = read_attributes(find(name))
+    for each in setting_fields(find(name)):
+        assert getattr(compressor, each.name) == each.default
+        assert meanings[each.name]
+    assert read_summary(find(name))
+
+
+def test_what_a_run_supplies_is_no_setting() -> None:
+    names = [each.name for each in setting_fields(find("libra"))]
+    assert names == ["n_sent", "bits", "narrow", "hot_rounds", "residual", "fade"]
 
 
 @pytest.mark.parametrize(

@@ -411,8 +411,8 @@ class TestNothingToSend:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"threshold": 0}, "threshold must be in 1..3 (n_clients), got 0"),
-        ({"threshold": 4}, "threshold must be in 1..3 (n_clients), got 4"),
+        ({"threshold": 0}, "threshold must be in 1..3 (clients in a round), got 0"),
+        ({"threshold": 4}, "threshold must be in 1..3 (clients in a round), got 4"),
         ({"n_votes": 0}, "n_votes must be at least 1, got 0"),
         ({"bits": 2}, "bits must leave room for 3 clients (at least 3), got 2"),
         ({"bits": 0}, "bits must leave room for 3 clients (at least 3), got 0"),

@@ -1,7 +1,6 @@
 """Output-up runs for tests of the paper's figures. Nothing here was measured."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from fediac.paper.stored import StoredRun
@@ -23,8 +22,8 @@ def make_run(
     """
     settings = RunSettings(algorithm=entrant.split("-")[0], seed=seed)
     for name, changes in tables.items():
-        table = replace(getattr(settings, name), **changes)
-        settings = replace(settings, **{name: table})
+        for key, value in changes.items():
+            settings = settings.changed(f"{name}.{key}", value)
     records = tuple(
         {
             "round": number,

@@ -31,7 +31,7 @@ def test_the_main_entrants_are_every_system_of_the_paper_and_the_reference() -> 
         "omnireduce",
         "fedavg",
     ]
-    widths = [each.apply(IID).fediac.bits for each in MAIN[:2]]
+    widths = [each.apply(IID).of("fediac").bits for each in MAIN[:2]]
     assert widths == ["tuned", "bound"]
 
 
@@ -40,48 +40,48 @@ def test_candidates_are_those_the_paper_chose_from() -> None:
         family: [entrant.apply(IID) for entrant in entrants]
         for family, entrants in CANDIDATES.items()
     }
-    assert [each.fediac.threshold for each in chosen["fediac"]] == [1, 2, 3, 4]
+    assert [each.of("fediac").threshold for each in chosen["fediac"]] == [1, 2, 3, 4]
     # And smaller ones, where the smallest of the paper's was the best.
-    widths = [each.switchml.bits for each in chosen["switchml"]]
+    widths = [each.of("switchml").bits for each in chosen["switchml"]]
     assert widths == [6, 7, 8, 10, 12, 14]
-    assert level_limit(bits=widths[0], n_clients=IID.clients.number) == 1
+    assert level_limit(bits=widths[0], n_clients=IID.clients.n_clients) == 1
     shares = ["0.1%", "0.5%", "1%", "5%"]
     smaller = ["0.005%", "0.01%", "0.02%", "0.05%"]
-    assert [each.libra.sent for each in chosen["libra"]] == [*smaller, *shares]
-    assert [each.omnireduce.sent for each in chosen["omnireduce"]] == shares
+    assert [each.of("libra").n_sent for each in chosen["libra"]] == [*smaller, *shares]
+    assert [each.of("omnireduce").n_sent for each in chosen["omnireduce"]] == shares
     for family, settings in chosen.items():
         assert {each.algorithm for each in settings} == {family.partition("-")[0]}
 
 
 def test_narrow_pairs_are_a_family_of_their_own() -> None:
     for entrant in CANDIDATES["libra-narrow"]:
-        libra = entrant.apply(IID).libra
-        share = str(libra.sent).removesuffix("%")
+        libra = entrant.apply(IID).of("libra")
+        share = str(libra.n_sent).removesuffix("%")
         assert entrant.name == f"libra-k{share}-bits{libra.bits}-narrow"
         assert libra.bits < 32
         assert libra == replace(
-            IID.libra, sent=libra.sent, bits=libra.bits, narrow=True
+            IID.of("libra"), n_sent=libra.n_sent, bits=libra.bits, narrow=True
         )
 
 
 def test_voting_for_the_largest_entries_is_a_family_of_its_own() -> None:
     settings = [entrant.apply(IID) for entrant in CANDIDATES["fediac-topk"]]
-    assert {each.fediac.law for each in settings} == {"topk"}
-    assert {each.fediac.bits for each in settings} == {"bound"}
-    assert [each.fediac.threshold for each in settings] == [3, 4, 5, 6]
+    assert {each.of("fediac").law for each in settings} == {"topk"}
+    assert {each.of("fediac").bits for each in settings} == {"bound"}
+    assert [each.of("fediac").threshold for each in settings] == [3, 4, 5, 6]
 
 
 def test_votes_that_entries_share_are_a_family_of_their_own() -> None:
     grown, fixed = (
-        [entrant.apply(NONIID).fediac for entrant in CANDIDATES[family]]
+        [entrant.apply(NONIID).of("fediac") for entrant in CANDIDATES[family]]
         for family in ("fediac-shared", "fediac-shared-bits")
     )
     assert {each.law for each in grown + fixed} == {"topk"}
     assert {each.threshold for each in grown + fixed} == {3}
     assert {each.entries_per_vote for each in grown + fixed} == {16}
     assert {each.bits for each in grown} == {"adaptive"}
-    assert [each.votes for each in grown] == ["0.5%", "1%", "2%", "5%"]
-    assert [(each.votes, each.bits) for each in fixed] == [
+    assert [each.n_votes for each in grown] == ["0.5%", "1%", "2%", "5%"]
+    assert [(each.n_votes, each.bits) for each in fixed] == [
         ("1%", 8),
         ("1%", 9),
         ("2%", 8),
@@ -92,28 +92,33 @@ def test_votes_that_entries_share_are_a_family_of_their_own() -> None:
 def test_thresholds_go_up_and_down_with_votes_that_entries_share() -> None:
     swept = [entrant.apply(IID) for entrant in CANDIDATES["fediac-shared-votes"]]
     usual = CANDIDATES["fediac-shared"][2].apply(IID)
-    settings = [(each.fediac.votes, each.fediac.threshold) for each in swept]
+    settings = [
+        (each.of("fediac").n_votes, each.of("fediac").threshold) for each in swept
+    ]
     assert settings == [("2%", 2), ("5%", 4), ("10%", 5), ("10%", 8)]
     for each, (votes, threshold) in zip(swept, settings, strict=True):
-        fediac = replace(usual.fediac, votes=votes, threshold=threshold)
-        assert each == replace(usual, fediac=fediac)
+        changed = usual.changed("fediac.n_votes", votes)
+        assert each == changed.changed("fediac.threshold", threshold)
 
 
 def test_residuals_that_fade_are_a_family_of_their_own() -> None:
     swept = [entrant.apply(IID) for entrant in CANDIDATES["fediac-shared-fade"]]
     usual = CANDIDATES["fediac-shared"][2].apply(IID)
-    settings = [(each.fediac.votes, each.fediac.threshold) for each in swept]
+    settings = [
+        (each.of("fediac").n_votes, each.of("fediac").threshold) for each in swept
+    ]
     assert settings == [("2%", 3), ("5%", 3), ("5%", 4), ("10%", 8)]
     for each, (votes, threshold) in zip(swept, settings, strict=True):
-        fediac = replace(usual.fediac, votes=votes, threshold=threshold, fade=0.1)
-        assert each == replace(usual, fediac=fediac)
+        changed = usual.changed("fediac.n_votes", votes)
+        changed = changed.changed("fediac.threshold", threshold)
+        assert each == changed.changed("fediac.fade", 0.1)
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:
     entrant = CANDIDATES["switchml"][3]
     changed = entrant.apply(IID)
-    switchml = replace(IID.switchml, bits=10)
-    assert changed == replace(IID, algorithm="switchml", switchml=switchml)
+    expected = IID.changed("algorithm", "switchml").changed("switchml.bits", 10)
+    assert changed == expected
 
 
 @pytest.mark.parametrize(
@@ -154,29 +159,25 @@ def test_where_data_lie_and_when_a_run_stops_is_not_its_essence() -> None:
     other = replace(
         IID,
         data=replace(IID.data, folder="/elsewhere", download=True),
-        train=replace(IID.train, device="cuda", at_once=3),
+        train=replace(IID.train, device="cuda", n_at_once=3),
         stop=replace(IID.stop, rounds=7),
         save=replace(IID.save, checkpoint_every=3),
-        libra=replace(IID.libra, sent="7%"),
-    )
+    ).changed("libra.n_sent", "7%")
     assert decisive(other) == decisive(IID)
 
 
 @pytest.mark.parametrize(
-    ("table", "change"),
+    ("key", "value"),
     [
-        ("data", {"beta": 0.7}),
-        ("train", {"batch_size": 7}),
-        ("network", {"compute_s": 7.0}),
-        ("fediac", {"votes": "7%"}),
-        ("clients", {"number": 7}),
+        ("data.beta", 0.7),
+        ("train.batch_size", 7),
+        ("network.compute_s", 7.0),
+        ("fediac.n_votes", "7%"),
+        ("clients.n_clients", 7),
     ],
 )
-def test_what_decides_numbers_is_a_runs_essence(
-    table: str, change: dict[str, object]
-) -> None:
-    changed = replace(getattr(IID, table), **change)
-    assert decisive(replace(IID, **{table: changed})) != decisive(IID)
+def test_what_decides_numbers_is_a_runs_essence(key: str, value: object) -> None:
+    assert decisive(IID.changed(key, value)) != decisive(IID)
 
 
 def test_an_unknown_entrant_is_named_with_the_nearest() -> None:

@@ -67,7 +67,7 @@ def sizes() -> list[StoredRun]:
             [0.3, 0.5 + 0.01 * n / percent],
             scenario=scenario,
             round_s=300.0,
-            clients={"number": n},
+            clients={"n_clients": n},
             fediac={"threshold": f"{percent}%"},
         )
         for n in (20, 50)

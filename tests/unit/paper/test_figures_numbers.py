@@ -200,7 +200,7 @@ def test_thresholds_are_shares_of_the_clients_however_they_are_given() -> None:
             [0.3],
             entrant=f"fediac-n{n}",
             scenario=scenario,
-            clients={"number": n},
+            clients={"n_clients": n},
             fediac={"threshold": threshold},
         )
         for n, threshold, scenario in (

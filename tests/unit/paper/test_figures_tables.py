@@ -49,7 +49,7 @@ def test_noniid_has_a_line_for_every_point() -> None:
 
 
 def test_scale_has_the_threshold_as_a_count_and_a_share() -> None:
-    run = make_run([0.3], clients={"number": 30}, fediac={"threshold": "15%"})
+    run = make_run([0.3], clients={"n_clients": 30}, fediac={"threshold": "15%"})
     assert tabulate_scale(scale_numbers([run])).as_markdown() == (
         "| scenario | clients | threshold | seeds | s | rounds | accuracy, % |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"

@@ -68,7 +68,7 @@ def test_the_noniid_figure_compares_fediac_and_libra() -> None:
 def test_the_scale_figure_has_four_thresholds_for_four_numbers_of_clients() -> None:
     plan = make_plan([Product.FIG_SCALE], Scope())
     assert len({run.key for run in plan}) == len(plan) == 32
-    numbers = [run.settings.clients.number for run in plan[:16]]
+    numbers = [run.settings.clients.n_clients for run in plan[:16]]
     assert numbers == [n for n in (20, 30, 40, 50) for _ in range(4)]
 
 

@@ -30,18 +30,19 @@ def test_every_file_has_a_name() -> None:
 @pytest.mark.parametrize("name", [*PAPER, "unipen62"])
 def test_the_papers_scenarios_have_the_papers_settings(name: str) -> None:
     settings = find_scenario(name).settings
-    assert (settings.clients.number, settings.clients.participation) == (20, "100%")
+    assert (settings.clients.n_clients, settings.clients.n_participants) == (20, "100%")
     train = settings.train
-    assert (train.local_epochs, train.local_steps, train.batch_size) == (5, None, 50)
+    assert (train.epochs, train.steps, train.batch_size) == (5, None, 50)
     assert train.lr == 0.1
     assert settings.network.switches == ("fast", "slow")
     assert settings.network.rates == ("paper",)
     assert settings.network.memory == "unbounded"
-    assert settings.fediac.votes == "5%"
+    assert settings.of("fediac").n_votes == "5%"
     threshold, bits = OWN_BEST.get(name, (4 if "noniid" in name else 3, 12))
-    assert (settings.fediac.threshold, settings.switchml.bits) == (threshold, bits)
-    assert settings.libra.sent == "1%"
-    assert settings.omnireduce.sent == "5%"
+    assert settings.of("fediac").threshold == threshold
+    assert settings.of("switchml").bits == bits
+    assert settings.of("libra").n_sent == "1%"
+    assert settings.of("omnireduce").n_sent == "5%"
     assert settings.stop.n_rounds == 20
 
 

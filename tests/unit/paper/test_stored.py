@@ -1,7 +1,7 @@
 import subprocess
 import sys
 import tomllib
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from fediac.errors import ConfigError, RunError
 from fediac.paper.plan import FULL, Product, list_entrants
 from fediac.paper.scenarios import find_scenario
 from fediac.paper.stored import read_one, read_stored, run_folder
+from fediac.runs.settings import as_document
 from tests.runs import edit_rounds, make_rounds, read_rounds, write_run
 from tests.support import refuses
 from tests.unit.paper.tiny_scenario import make_run
@@ -33,7 +34,7 @@ def store(
         for each in list_entrants(product, found, FULL)
     }
     settings = replace(entrants[entrant].apply(found.settings), seed=seed)
-    document = without_none(asdict(settings))
+    document = without_none(as_document(settings))
     (folder / "config.toml").write_text(tomli_w.dumps(document))
     edit_rounds(folder, add_real_s)
     return folder

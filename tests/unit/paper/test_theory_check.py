@@ -1,4 +1,3 @@
-from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from fediac.paper.theory_stored import (
     load_measurement,
     save_measurement,
 )
+from fediac.runs.algorithm import Settled
 from fediac.runs.build import prepare_run
 from fediac.runs.loop import run_experiment
 from fediac.runs.records import Record
@@ -103,8 +103,9 @@ def test_every_bin_is_what_the_corrected_updates_say(tmp_path: Path) -> None:
     (check,) = measure(settings, [2]).rounds
     prepared = prepare_run(settings)
     federation = prepared.federation
-    before = federation.run_round(federation.start()).progress
-    done = federation.run_round(before)
+    compressor = prepared.make_compressor(Settled())
+    before = federation.run_round(federation.start(), compressor).progress
+    done = federation.run_round(before, compressor)
     prepared.engine.close()
 
     n_votes = -(-federation.model.dim // 5)
@@ -132,7 +133,7 @@ def test_every_bin_is_what_the_corrected_updates_say(tmp_path: Path) -> None:
     [
         {"fediac": {"residual": False}},
         {"fediac": {"law": "draws"}},
-        {"clients": {"number": 6, "participation": "50%"}},
+        {"clients": {"n_clients": 6, "n_participants": "50%"}},
         {"fediac": {"bits": 9}, "tuning": "none"},
     ],
 )
@@ -233,10 +234,10 @@ def furthest(mean: float) -> float:
 
 def test_digits_keep_what_own_ranks_promise_and_not_what_the_law_does() -> None:
     settings = RunSettings(
-        clients=ClientSettings(number=6),
-        train=TrainSettings(local_steps=4, device="cpu"),
+        clients=ClientSettings(n_clients=6),
+        train=TrainSettings(steps=4, device="cpu"),
     )
-    settings = replace(settings, fediac=replace(settings.fediac, threshold=2))
+    settings = settings.changed("fediac.threshold", 2)
     for check in measure(settings, [1, 2]).rounds:
         chosen = check.chosen
         assert abs(chosen.measured - chosen.own) <= furthest(chosen.own)

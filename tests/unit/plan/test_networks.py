@@ -18,7 +18,7 @@ from tests.support import refuses
 
 
 def network_with(memory: int | None) -> Network:
-    setting = NetworkSetting(memory=memory)
+    setting = NetworkSetting(register_bytes=memory)
     return make_network(setting, n_clients=4, threshold=3, seed=1)
 
 
@@ -127,7 +127,9 @@ def test_wide_sums_have_slots_of_their_own_length() -> None:
     small = network_with(9000).memory
     assert small is not None
     assert small.window_of("sum") == 1
-    with refuses("memory must be at least 12256 for a sum from 4 clients, got 9000"):
+    with refuses(
+        "register_bytes must be at least 12256 for a sum from 4 clients, got 9000"
+    ):
         small.window_of("sum", (4, 8))
 
 
@@ -137,7 +139,7 @@ def test_memory_without_a_slot_is_refused_where_it_is_needed() -> None:
     assert small.memory.window_of("sum") == 1
     needed = 12288
     with refuses(
-        f"memory must be at least {needed} for a tally from 4 clients, got 9000"
+        f"register_bytes must be at least {needed} for a tally from 4 clients, got 9000"
     ):
         small.memory.window_of("tally")
     for n_bytes, n_kinds in ((needed - 1, 0), (needed, 1)):

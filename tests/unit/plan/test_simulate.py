@@ -2,12 +2,13 @@ from typing import Any
 
 import pytest
 
+from fediac import SwitchML
 from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
 from fediac.sim import simulate_round
 
-SETTING = ExpectedRound("switchml", dim=5000, n_clients=3)
+SETTING = ExpectedRound("switchml", SwitchML(3), dim=5000)
 
 
 def test_a_round_begins_when_the_last_one_ended(

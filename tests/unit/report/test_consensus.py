@@ -13,8 +13,8 @@ from fediac.report.summary import cautions
 from tests.runs import edit_rounds, write_run
 
 HELPS = (
-    "more votes (fediac.votes), a lower threshold (fediac.threshold) or votes for the "
-    'largest entries (fediac.law = "topk") may help.'
+    "more votes (fediac.n_votes), a lower threshold (fediac.threshold) or votes for "
+    'the largest entries (fediac.law = "topk") may help.'
 )
 
 
@@ -101,15 +101,15 @@ def test_who_does_not_vote_agrees_on_nothing_without_a_word(
     [
         (
             {"law": "topk", "threshold": 3},
-            "more votes (fediac.votes) or a lower threshold (fediac.threshold) may "
+            "more votes (fediac.n_votes) or a lower threshold (fediac.threshold) may "
             "help.",
         ),
         (
             {"law": "bernoulli", "threshold": 1},
-            "more votes (fediac.votes) or votes for the largest entries (fediac.law = "
-            '"topk") may help.',
+            "more votes (fediac.n_votes) or votes for the largest entries "
+            '(fediac.law = "topk") may help.',
         ),
-        ({"law": "topk", "threshold": 1}, "more votes (fediac.votes) may help."),
+        ({"law": "topk", "threshold": 1}, "more votes (fediac.n_votes) may help."),
     ],
 )
 def test_only_what_can_still_be_changed_is_advised(

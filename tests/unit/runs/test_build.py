@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fediac.compressors import (
-    CATALOG,
     FedAvg,
     FediAC,
     Libra,
@@ -18,22 +17,19 @@ from fediac.compressors import (
     TopK,
     choose_hot,
 )
-from fediac.compressors.catalog import Entry
 from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
-from fediac.plan import algorithms
+from fediac.runs.algorithm import Settled
 from fediac.runs.build import (
-    Choices,
     PreparedRun,
     choose_device,
     find_hot,
-    make_chooser,
     prepare_run,
 )
-from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
+from fediac.training.federation import Progress
 from fediac.training.local import LocalResult
 from tests.support import refuses
 from tests.tiny import make_settings
@@ -58,19 +54,19 @@ DIM = 475
 @pytest.mark.parametrize(
     ("algorithm", "expected"),
     [
-        ("fediac", FediAC(3, 95, 2)),
+        ("fediac", FediAC(3, "20%", 2)),
         ("switchml", SwitchML(3, 12)),
-        ("omnireduce", OmniReduce(3, 24)),
+        ("omnireduce", OmniReduce(3, "5%")),
         ("fedavg", FedAvg(3)),
-        ("topk", TopK(3, 5)),
+        ("topk", TopK(3, "1%")),
     ],
 )
-def test_shares_are_resolved_when_the_model_is_known(
+def test_an_algorithm_has_the_settings_of_its_table(
     build: Any, algorithm: str, expected: object
 ) -> None:
-    federation = build(algorithm=algorithm).federation
-    assert federation.model.dim == DIM
-    assert federation.compressor(1) == expected
+    prepared = build(algorithm=algorithm)
+    assert prepared.federation.model.dim == DIM
+    assert prepared.make_compressor(Settled()) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,26 +75,24 @@ def test_shares_are_resolved_when_the_model_is_known(
 def test_a_residual_fades_as_its_algorithms_table_says(
     build: Any, algorithm: str
 ) -> None:
-    federation = build(algorithm=algorithm, **{algorithm: {"fade": 0.25}}).federation
-    assert federation.compressor(1).fade == 0.25
+    prepared = build(algorithm=algorithm, **{algorithm: {"fade": 0.25}})
+    assert prepared.make_compressor(Settled()).fade == 0.25
 
 
 @pytest.mark.parametrize("algorithm", ["fediac", "switchml"])
 def test_lanes_are_what_its_algorithms_table_says(build: Any, algorithm: str) -> None:
-    federation = build(
-        algorithm=algorithm, **{algorithm: {"lanes": "words"}}
-    ).federation
-    assert federation.compressor(1).lanes == "words"
+    prepared = build(algorithm=algorithm, **{algorithm: {"lanes": "words"}})
+    assert prepared.make_compressor(Settled()).lanes == "words"
 
 
 def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
     prepared = build(
-        clients={"number": 10, "participation": "35%"}, fediac={"threshold": "30%"}
+        clients={"n_clients": 10, "n_participants": "35%"}, fediac={"threshold": "30%"}
     )
-    compressor = prepared.federation.compressor(1)
+    compressor = prepared.make_compressor(Settled())
     # 35 % of 10 clients are 4; 30 % of those are 1.2.
     assert prepared.federation.n_participants == 4
-    assert (compressor.n_clients, compressor.threshold) == (4, 2)
+    assert (compressor.n_clients, compressor.votes_needed) == (4, 2)
 
 
 def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
@@ -120,16 +114,17 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
             {"algorithm": "fediak"},
             "unknown algorithm 'fediak'; did you mean 'fediac'?",
         ),
-        ({"clients": {"number": 0}}, "clients.number must be at least 1, got 0"),
+        ({"clients": {"n_clients": 0}}, "clients.n_clients must be at least 1, got 0"),
         (
-            {"clients": {"number": 1100, "participation": 4}},
-            "clients.number must be at most 1024 (bits of a slot's bitmap), got 1100",
+            {"clients": {"n_clients": 1100, "n_participants": 4}},
+            "clients.n_clients must be at most 1024 (bits of a slot's bitmap), "
+            "got 1100",
         ),
         (
-            {"clients": {"participation": 4}},
-            "participation must be in 1..3 (clients), got 4",
+            {"clients": {"n_participants": 4}},
+            "clients.n_participants must be in 1..3 (clients), got 4",
         ),
-        ({"train": {"at_once": -1}}, "train.at_once must be at least 0, got -1"),
+        ({"train": {"n_at_once": -1}}, "train.n_at_once must be at least 0, got -1"),
         ({"stop": {"rounds": 0}}, "stop.rounds must be at least 1, got 0"),
         *(
             (
@@ -139,34 +134,20 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
             for name in ("simulated_s", "real_s")
             for value in (-1, 0, math.inf)
         ),
-        ({"data": {"classes": 0}}, "data.classes must be at least 1, got 0"),
+        (
+            {"data": {"classes_per_client": 0}},
+            "data.classes_per_client must be at least 1, got 0",
+        ),
         (
             {"save": {"checkpoint_every": 0}},
             "save.checkpoint_every must be at least 1, got 0",
         ),
-        ({"libra": {"hot_rounds": 0}}, "libra.hot_rounds must be at least 1, got 0"),
         (
             {"network": {"switches": []}},
             "network.switches must name at least one switch, got none",
         ),
-        (
-            {"fediac": {"threshold": 4}},
-            "fediac.threshold must be in 1..3 (clients in a round), got 4",
-        ),
         ({"data": {"min_size": 0}}, "data.min_size must be at least 1, got 0"),
         ({"data": {"max_size": 0}}, "data.max_size must be at least 1, got 0"),
-        (
-            {"fediac": {"votes": 476}},
-            "fediac.votes must be in 1..475 (entries), got 476",
-        ),
-        (
-            {"fediac": {"votes": 476}, "tuning": "server"},
-            "fediac.votes must be in 1..475 (entries), got 476",
-        ),
-        (
-            {"algorithm": "topk", "topk": {"sent": 0}},
-            "topk.sent must be in 1..475 (entries), got 0",
-        ),
         (
             {"tuning": "none"},
             "fediac.bits must be a number when tuning is 'none', got 'bound'; "
@@ -186,6 +167,38 @@ def test_settings_that_cannot_be_run_are_refused_before_training(
         build(**changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"algorithm": "libra", "libra": {"hot_rounds": 0}},
+            "libra.hot_rounds must be at least 1, got 0",
+        ),
+        (
+            {"fediac": {"threshold": 4}},
+            "fediac.threshold must be in 1..3 (clients in a round), got 4",
+        ),
+        (
+            {"fediac": {"n_votes": 476}},
+            "fediac.n_votes must be in 1..475 (dim), got 476",
+        ),
+        (
+            {"fediac": {"n_votes": 476}, "tuning": "server"},
+            "fediac.n_votes must be in 1..475 (dim), got 476",
+        ),
+        (
+            {"algorithm": "topk", "topk": {"n_sent": 0}},
+            "topk.n_sent must be at least 1, got 0",
+        ),
+    ],
+)
+def test_settings_that_an_algorithm_cannot_have_are_refused_before_training(
+    build: Any, changes: dict[str, Any], text: str
+) -> None:
+    with refuses(text, ConfigError):
+        build(**changes)
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.005, 1e7, math.inf, math.nan])
 @pytest.mark.parametrize("partition", ["iid", "writer", "dirichlet", "pathological"])
 def test_beta_is_checked_whatever_the_partition(
@@ -193,7 +206,7 @@ def test_beta_is_checked_whatever_the_partition(
 ) -> None:
     settings = make_settings(tmp_path, data={"partition": partition})
     changed = replace(settings, data=replace(settings.data, beta=beta))
-    with refuses(f"data.beta must be in 0.01..1e+06, got {beta}"):
+    with refuses(f"beta must be in 0.01..1e+06, got {beta}"):
         prepare_run(changed)
 
 
@@ -206,8 +219,8 @@ def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
 
 
 def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> None:
-    text = "block must be at most 360 entries (payload_bytes=1440), got 361"
-    with refuses(text):
+    text = "omnireduce.block must be at most 360 entries (payload_bytes=1440), got 361"
+    with refuses(text, ConfigError):
         build(algorithm="omnireduce", omnireduce={"block": 361})
 
 
@@ -234,7 +247,9 @@ def test_a_clock_without_slots_is_refused_before_training(
     build: Any, algorithm: str, kind: str, n_bytes: int
 ) -> None:
     small = {"memory": "bounded", "register_bytes": n_bytes}
-    with pytest.raises(ValueError, match=rf"^memory must be at least \d+ for a {kind}"):
+    with pytest.raises(
+        ValueError, match=rf"^register_bytes must be at least \d+ for a {kind}"
+    ):
         build(algorithm=algorithm, network=small)
     build(algorithm="topk", network=small)
 
@@ -244,44 +259,46 @@ def test_a_clock_without_slots_for_wide_sums_is_refused_before_training(
 ) -> None:
     small = {"memory": "bounded", "register_bytes": 6800}
     build(algorithm="switchml", network=small)
-    with refuses("memory must be at least 6816 for a sum from 3 clients, got 6800"):
+    with refuses(
+        "register_bytes must be at least 6816 for a sum from 3 clients, got 6800"
+    ):
         build(algorithm="switchml", network=small, switchml={"lanes": "dense"})
 
 
 def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
     build: Any,
 ) -> None:
-    with refuses("bits must leave room for 3 clients (at least 3), got 2"):
+    text = "switchml.bits must leave room for 3 clients (at least 3), got 2"
+    with refuses(text, ConfigError):
         build(algorithm="switchml", switchml={"bits": 2})
 
 
 def test_without_tuning_the_width_is_what_was_given(build: Any) -> None:
-    federation = build(tuning="none", fediac={"bits": 9}).federation
-    assert federation.compressor(1).bits == 9
+    prepared = build(tuning="none", fediac={"bits": 9})
+    assert prepared.make_compressor(Settled()).bits == 9
 
 
 def test_tuning_is_fediacs_own(build: Any) -> None:
-    assert (
-        build(algorithm="switchml", tuning="none").federation.compressor(1).bits == 12
-    )
+    prepared = build(algorithm="switchml", tuning="none")
+    assert prepared.make_compressor(Settled()).bits == 12
 
 
 def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
     build: Any,
 ) -> None:
     prepared = build(tuning="server")
-    assert prepared.federation.compressor(1) == FedAvg(3)
+    assert prepared.make_compressor(Settled()) == FedAvg(3)
     for threshold in (1, 3):  # the settings have a threshold of 2
-        prepared.choices.numbers = {"threshold": threshold, "bits": 7}
-        chosen = prepared.federation.compressor(2)
-        assert chosen == FediAC(3, 95, threshold, bits=7)
+        settled = Settled({"threshold": threshold, "bits": 7})
+        chosen = prepared.make_compressor(settled)
+        assert chosen == FediAC(3, "20%", threshold, bits=7)
 
 
 def test_libra_has_the_widths_that_are_set(build: Any) -> None:
-    plain = build(algorithm="libra").federation.compressor(1)
+    plain = build(algorithm="libra").make_compressor(Settled())
     assert (plain.bits, plain.narrow) == (32, False)
     table = {"bits": 10, "narrow": True}
-    narrow = build(algorithm="libra", libra=table).federation.compressor(1)
+    narrow = build(algorithm="libra", libra=table).make_compressor(Settled())
     assert (narrow.bits, narrow.narrow) == (10, True)
 
 
@@ -292,13 +309,13 @@ def test_hot_entries_are_the_same_whenever_they_are_looked_for(
     monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 100)
     prepared = build(algorithm="libra")
     start = prepared.federation.start()
-    hot = find_hot(prepared, start)
-    prepared.federation.run_round(start)
-    assert torch.equal(find_hot(prepared, start), hot)
+    libra = prepared.make_compressor(Settled())
+    hot = find_hot(prepared.federation, libra, start)
+    prepared.federation.run_round(start, libra)
+    assert torch.equal(find_hot(prepared.federation, libra, start), hot)
     assert len(hot) == 100
     assert bool((hot.diff() > 0).all())
-    prepared.choices.hot = hot
-    compressor = prepared.federation.compressor(2)
+    compressor = prepared.make_compressor(Settled(hot=hot))
     assert isinstance(compressor, Libra)
     assert torch.equal(torch.as_tensor(compressor.hot), hot)
 
@@ -333,8 +350,14 @@ def hot_rounds(monkeypatch: pytest.MonkeyPatch) -> list[HotRound]:
 LIBRA: dict[str, Any] = {
     "algorithm": "libra",
     "model": {"name": "tests.tiny:normed_model"},
-    "libra": {"sent": 24, "hot_rounds": 3},
+    "libra": {"n_sent": 24, "hot_rounds": 3},
 }
+
+
+def look_for_hot(prepared: PreparedRun, start: Progress) -> Tensor:
+    libra = prepared.make_compressor(Settled())
+    assert isinstance(libra, Libra)
+    return find_hot(prepared.federation, libra, start)
 
 
 def most_counted(results: list[LocalResult]) -> Tensor:
@@ -348,7 +371,7 @@ def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
     build: Any, hot_rounds: list[HotRound]
 ) -> None:
     prepared = build(**LIBRA)
-    hot = find_hot(prepared, prepared.federation.start())
+    hot = look_for_hot(prepared, prepared.federation.start())
     assert [len(each.trained) for each in hot_rounds] == [3, 3, 3]
     everything = [result for each in hot_rounds for result in each.trained]
     assert torch.equal(hot, most_counted(everything))
@@ -361,7 +384,7 @@ def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
 ) -> None:
     prepared = build(**LIBRA)
     start = prepared.federation.start()
-    find_hot(prepared, start)
+    look_for_hot(prepared, start)
     parameters, statistics = start.parameters, start.statistics
     for each in hot_rounds:
         assert torch.equal(each.parameters, parameters)
@@ -379,9 +402,9 @@ def test_rounds_that_find_hot_entries_have_batches_of_their_own(
 ) -> None:
     prepared = build(**LIBRA)
     start = prepared.federation.start()
-    prepared.choices.hot = find_hot(prepared, start)
+    settled = Settled(hot=look_for_hot(prepared, start))
     # The first round of the run: the same weights, examples and rate.
-    done = prepared.federation.run_round(start)
+    done = prepared.federation.run_round(start, prepared.make_compressor(settled))
     first = hot_rounds[0]
     assert torch.equal(first.parameters, start.parameters)
     for mine, own in zip(first.trained, done.trained, strict=True):
@@ -390,7 +413,7 @@ def test_rounds_that_find_hot_entries_have_batches_of_their_own(
 
 def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with refuses("device must be cpu on this machine (no CUDA), got cuda", ConfigError):
+    with refuses("device must be cpu on this machine (no CUDA), got cuda"):
         choose_device("cuda")
     assert choose_device("auto") == "cpu"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -408,16 +431,3 @@ def test_the_seed_decides_weights_and_shares(build: Any) -> None:
     assert not torch.equal(weights, other.federation.model.parameters)
     assert first.partition.sha256 == again.partition.sha256
     assert first.partition.sha256 != other.partition.sha256
-
-
-def test_an_algorithm_without_settings_of_its_own_is_not_taken_for_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(CATALOG, "mine", Entry(SwitchML, "mine"))
-    settings = RunSettings(algorithm="mine")
-    message = "mine has no line with its settings in fediac.plan.algorithms"
-    with refuses(message, ConfigError):
-        make_chooser(settings, 100, 4, Switch(), Choices())
-    monkeypatch.setitem(algorithms._BEST, "mine", lambda _d, n, _h: SwitchML(n, bits=9))
-    choose = make_chooser(settings, 100, 4, Switch(), Choices())
-    assert choose(1) == SwitchML(4, bits=9)

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from fediac.compressors import State
 from fediac.errors import RunError
+from fediac.runs.algorithm import Settled
 from fediac.runs.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -46,13 +47,13 @@ def load(folder: Path) -> Checkpoint:
 def test_what_is_saved_comes_back_bit_by_bit(tmp_path: Path) -> None:
     progress = make_progress(own_statistics=(tensor(4, 5), tensor(4, 6), tensor(4, 7)))
     numbers, hot = {"threshold": 3, "bits": 11}, torch.arange(0, 10, 3)
-    save_checkpoint(tmp_path, Checkpoint(progress, numbers, hot))
+    save_checkpoint(tmp_path, Checkpoint(progress, Settled(numbers, hot)))
     loaded = load(tmp_path)
-    after = loaded.progress
-    assert loaded.choices == numbers
-    assert loaded.hot is not None
-    assert loaded.hot.dtype == torch.int64
-    assert torch.equal(loaded.hot, hot)
+    after, settled = loaded.progress, loaded.settled
+    assert settled.numbers == numbers
+    assert settled.hot is not None
+    assert settled.hot.dtype == torch.int64
+    assert torch.equal(settled.hot, hot)
     assert after.round_number == 4
     assert torch.equal(after.parameters, progress.parameters)
     assert torch.equal(after.statistics, progress.statistics)
@@ -70,8 +71,7 @@ def test_nothing_that_was_not_there_comes_back(tmp_path: Path) -> None:
     progress = make_progress(statistics=empty, states=(State(), State()))
     save_checkpoint(tmp_path, Checkpoint(progress))
     loaded = load(tmp_path)
-    assert loaded.hot is None
-    assert loaded.choices == {}
+    assert loaded.settled == Settled()
     assert loaded.progress.states == (State(), State())
     assert loaded.progress.statistics.shape == (0,)
     assert loaded.progress.own_statistics == ()
@@ -152,7 +152,7 @@ def damaged(path: Path) -> Any:
 
 def test_a_checkpoint_with_any_bit_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / CHECKPOINT
-    save_checkpoint(tmp_path, Checkpoint(make_progress(), {"bits": 11}))
+    save_checkpoint(tmp_path, Checkpoint(make_progress(), Settled({"bits": 11})))
     whole = path.read_bytes()
     for place in range(len(whole)):
         changed = bytearray(whole)
@@ -204,7 +204,7 @@ def test_a_checkpoint_of_another_round_than_was_written_is_refused(
 @pytest.mark.parametrize("name", ["parameters", "statistics", "residual.2", "hot"])
 def test_a_checkpoint_with_other_tensors_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / CHECKPOINT
-    save_checkpoint(tmp_path, Checkpoint(make_progress(), hot=torch.arange(3)))
+    save_checkpoint(tmp_path, Checkpoint(make_progress(), Settled(hot=torch.arange(3))))
     changed = load_file(path)[name].clone()
     changed[1] = 0
     save_again(path, metadata={}, **{name: changed})

@@ -189,7 +189,7 @@ def test_an_interrupted_run_loses_no_round_between_checkpoints(tmp_path: Path) -
 
 
 def test_a_watcher_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
-    settings = make_settings(tmp_path / "data", clients={"participation": 2})
+    settings = make_settings(tmp_path / "data", clients={"n_participants": 2})
     spy = Spy()
     run_experiment(settings, tmp_path / "run", resumes=False, observer=spy)
     assert spy.starts == [(2, None)]
@@ -377,7 +377,7 @@ def test_rounds_have_the_threshold_and_the_width_that_the_server_chose(
     monkeypatch.setattr("fediac.training.federation.aggregate", spy)
     run(tmp_path / "run", tuning="server", stop={"rounds": 3})
     # The settings have a threshold of 2.
-    assert used == [FedAvg(3), FediAC(3, 95, 3, bits=9), FediAC(3, 95, 3, bits=9)]
+    assert used == [FedAvg(3), *2 * [FediAC(3, "20%", 3, bits=9)]]
     assert read_lines(tmp_path / "run")[0]["tuned"] == {"threshold": 3, "bits": 9}
 
 
@@ -422,7 +422,7 @@ def test_a_server_that_finds_no_setting_says_so(
 
 def test_diverged_training_names_client_and_round_and_can_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    train = {"lr": 1e30, "local_steps": 1}
+    train = {"lr": 1e30, "steps": 1}
     with pytest.raises(UpdateError, match=r"^client 0, round \d+: update has \d+"):
         run(folder, train=train, stop={"rounds": 30})
     lines = (folder / "rounds.jsonl").read_text().splitlines()
@@ -442,7 +442,7 @@ def test_switches_may_have_little_memory(tmp_path: Path, memory: str) -> None:
     summary = run(
         tmp_path / "run",
         network=network,
-        clients={"participation": 1},
+        clients={"n_participants": 1},
         fediac={"threshold": "100%"},
         stop={"rounds": 1},
     )

@@ -4,19 +4,20 @@ from typing import Any
 
 import pytest
 
+from fediac.compressors import FediAC
 from fediac.errors import ConfigError
+from fediac.runs.algorithm_tables import table_type
 from fediac.runs.settings import (
-    FediacSettings,
     RunSettings,
     StopSettings,
-    parse_settings,
+    parse_run,
     read_settings,
 )
 from tests.support import refuses
 
 
 def parse(table: dict[str, Any]) -> RunSettings:
-    return parse_settings(RunSettings, table, source="run.toml")
+    return parse_run(table, source="run.toml")
 
 
 def write(folder: Path, text: str) -> Path:
@@ -37,10 +38,10 @@ algorithm = "switchml"
 seed = 7
 tuning = "none"
 [clients]
-participation = "25%"
+n_participants = "25%"
 [train]
 lr = 1
-local_steps = 4
+steps = 4
 [network]
 switches = ["fast", "slow"]
 [stop]
@@ -58,14 +59,14 @@ bits = 14
         7,
         "none",
     )
-    assert settings.clients.participation == "25%"
+    assert settings.clients.n_participants == "25%"
     assert settings.train.lr == 1.0
     assert isinstance(settings.train.lr, float)
-    assert settings.train.local_steps == 4
+    assert settings.train.steps == 4
     assert settings.network.switches == ("fast", "slow")
     assert settings.stop.target == 0.5
-    assert settings.fediac == FediacSettings(bits=10, threshold="15%")
-    assert settings.switchml.bits == 14
+    assert settings.of("fediac") == table_type(FediAC)(bits=10, threshold="15%")
+    assert settings.of("switchml").bits == 14
 
 
 @pytest.mark.parametrize(
@@ -77,13 +78,13 @@ bits = 14
             "'treshold' in [fediac]; did you mean 'threshold'?",
         ),
         (
-            {"train": {"local_epoch": 3}},
-            "'local_epoch' in [train]; did you mean 'local_epochs'?",
+            {"train": {"epoch": 3}},
+            "'epoch' in [train]; did you mean 'epochs'?",
         ),
         ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]; there are none"),
         (
             {"clients": {"n": 3}},
-            "'n' in [clients]; there are number, participation",
+            "'n' in [clients]; there are n_clients, n_participants",
         ),
     ],
 )
@@ -124,17 +125,17 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
             "got 'tune'",
         ),
         (
-            {"clients": {"participation": 0.5}},
-            "clients.participation must be a whole number or a share such as "
+            {"clients": {"n_participants": 0.5}},
+            "clients.n_participants must be a whole number or a share such as "
             '"5%", got 0.5; write "50%"',
         ),
         (
-            {"fediac": {"votes": 2.0}},
-            'fediac.votes must be a whole number or a share such as "5%", got 2.0',
+            {"fediac": {"n_votes": 2.0}},
+            'fediac.n_votes must be a whole number or a share such as "5%", got 2.0',
         ),
         (
-            {"fediac": {"votes": "many"}},
-            "fediac.votes must be a whole number or a share such as 5%, got 'many'",
+            {"fediac": {"n_votes": "many"}},
+            "fediac.n_votes must be a whole number or a share such as 5%, got 'many'",
         ),
         (
             {"fediac": {"threshold": "120%"}},
@@ -179,8 +180,8 @@ def test_nan_is_no_setting_since_it_equals_nothing(
     [
         ({"train": {"batch_size": 2**63}}, "train.batch_size"),
         ({"save": {"checkpoint_every": 2**63}}, "save.checkpoint_every"),
-        ({"fediac": {"votes": 2**63}}, "fediac.votes"),
-        ({"fediac": {"votes": str(2**63)}}, "fediac.votes"),
+        ({"fediac": {"n_votes": 2**63}}, "fediac.n_votes"),
+        ({"fediac": {"n_votes": str(2**63)}}, "fediac.n_votes"),
         ({"fediac": {"bits": 2**63}}, "fediac.bits"),
         ({"train": {"lr": 2**63}}, "train.lr"),
     ],
@@ -226,15 +227,15 @@ def test_values_that_no_setting_has_are_blamed_on_their_place(
 
 def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:
     path = write(tmp_path, "seed = 1\n[train]\nlr = 0.5\n")
-    overrides = ["seed=2", "train.lr=0.25", "data.name=cifar10", "clients.number=5"]
-    overrides += ['network.switches=["slow"]', "fediac.votes=10%", "stop.target=0.5"]
+    overrides = ["seed=2", "train.lr=0.25", "data.name=cifar10", "clients.n_clients=5"]
+    overrides += ['network.switches=["slow"]', "fediac.n_votes=10%", "stop.target=0.5"]
     settings = read_settings(path, overrides)
     assert settings.seed == 2
     assert settings.train.lr == 0.25
     assert settings.data.name == "cifar10"
-    assert settings.clients.number == 5
+    assert settings.clients.n_clients == 5
     assert settings.network.switches == ("slow",)
-    assert settings.fediac.votes == "10%"
+    assert settings.of("fediac").n_votes == "10%"
     assert settings.stop.target == 0.5
 
 
@@ -268,14 +269,14 @@ def test_an_override_within_what_is_no_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
-    path = write(tmp_path, "[fediac]\nvotes = 2.0\nthreshold = 2\n")
-    message = 'fediac.votes must be a whole number or a share such as "5%", got 2.0'
+    path = write(tmp_path, "[fediac]\nn_votes = 2.0\nthreshold = 2\n")
+    message = 'fediac.n_votes must be a whole number or a share such as "5%", got 2.0'
     with refuses(f"{path}: {message}", ConfigError):
         read_settings(path, ["fediac.threshold=4"])
-    settings = read_settings(path, ["fediac.votes=3"])  # what it says is not used
-    assert settings.fediac == FediacSettings(votes=3, threshold=2)
-    settings = read_settings(path, ["fediac={votes=3}"])
-    assert settings.fediac == FediacSettings(votes=3)
+    settings = read_settings(path, ["fediac.n_votes=3"])  # what it says is not used
+    assert settings.of("fediac") == table_type(FediAC)(n_votes=3, threshold=2)
+    settings = read_settings(path, ["fediac={n_votes=3}"])
+    assert settings.of("fediac") == table_type(FediAC)(n_votes=3)
 
 
 @pytest.mark.parametrize("target", [0.95, "95%", " 95 %"])
@@ -306,9 +307,9 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "share"),
     [
-        ("[fediac]\nvotes = 5%\n", "line 2, column 10", "5%"),
-        ("[fediac]\r\n  votes=0.5 % # few\r\n", "line 2, column 13", "0.5%"),
-        ("seed = 1\nfediac.votes = 12%", "line 2, column 18", "12%"),
+        ("[fediac]\nn_votes = 5%\n", "line 2, column 12", "5%"),
+        ("[fediac]\r\n  n_votes=0.5 % # few\r\n", "line 2, column 15", "0.5%"),
+        ("seed = 1\nfediac.n_votes = 12%", "line 2, column 20", "12%"),
     ],
 )
 def test_a_share_without_quotes_is_shown_with_them(
@@ -328,7 +329,7 @@ def test_a_share_without_quotes_is_shown_with_them(
     [
         'algorithm = "a = 5%\n',
         "seed = 1 2  # = 5%\n",
-        "[fediac]\nvotes = %5\n",
+        "[fediac]\nn_votes = %5\n",
         "[fediac",
     ],
 )

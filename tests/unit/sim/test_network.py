@@ -69,15 +69,15 @@ def test_slots_limit_the_window() -> None:
         ),
         (
             lambda: Downlink(rate=0.0),
-            "download rate must be finite and above 0, got 0.0",
+            "rate must be finite and above 0, got 0.0",
         ),
         (
             lambda: Downlink(speedup=math.nan),
-            "download speedup must be finite and above 0, got nan",
+            "speedup must be finite and above 0, got nan",
         ),
         (
             lambda: Server(delay_s=-0.1),
-            "server delay must be finite and at least 0, got -0.1",
+            "delay_s must be finite and at least 0, got -0.1",
         ),
         (lambda: Bounded(0), "n_slots must be at least 1, got 0"),
         (lambda: Bounded({"sum": 0}), "n_slots must be at least 1, got 0"),

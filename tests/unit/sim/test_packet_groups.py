@@ -137,7 +137,7 @@ def test_windows_bound_streamed_exchanges_only() -> None:
     assert only(exchange("serversum", 9, 32, n_clients=1), memory).window == 0
     assert only(exchange("indexedsum", 9, 64, n_clients=1), memory).window == 0
     with pytest.raises(
-        ValueError, match=r"^memory must have slots for a tally, got none$"
+        ValueError, match=r"^n_slots must have some for a tally, got none$"
     ):
         only(packets(3, kind="tally"), memory)
 

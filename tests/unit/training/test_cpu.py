@@ -11,12 +11,8 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.training.cpu import CpuEngine
-from fediac.training.local import (
-    LocalResult,
-    LocalSettings,
-    draw_batches,
-    normalize,
-)
+from fediac.training.local import LocalResult, draw_batches, normalize
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import Builder, Shape
 from tests.tiny import N_CLASSES, SHAPE, normed_model, plain_model, seeded, tiny_dataset
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fediac.training.engines import make_engine
-from fediac.training.local import LocalSettings
+from fediac.training.local_settings import LocalSettings
 from tests.tiny import normed_model, seeded, tiny_dataset
 
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from fediac import native
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.engines import make_engine
-from fediac.training.local import LocalResult, LocalSettings
+from fediac.training.local import LocalResult
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import BasicBlock, Shape
 from tests.tiny import seeded
 

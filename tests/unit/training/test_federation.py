@@ -31,10 +31,11 @@ from fediac.training.federation import (
     Statistics,
 )
 from fediac.training.flat import flatten_model
-from fediac.training.local import LocalSettings, draw_batches, normalize
+from fediac.training.local import draw_batches, normalize
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import Shape
 from tests.support import bytes_of, refuses
-from tests.tiny import normed_model, plain_model, seeded, tiny_dataset
+from tests.tiny import OneAlgorithm, normed_model, plain_model, seeded, tiny_dataset
 
 DATA = tiny_dataset()
 N = 4
@@ -45,7 +46,7 @@ BIASES = (36, 40)
 HOT = np.arange(0, DIM, 2)
 N_SENT, BLOCK = 24, 10
 
-Make = Callable[..., Federation]
+Make = Callable[..., OneAlgorithm]
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def make() -> Iterator[Make]:
         n_clients: int = N,
         n_participants: int | None = None,
         **settings: Any,
-    ) -> Federation:
+    ) -> OneAlgorithm:
         shares = np.array_split(np.arange(len(DATA.train)), n_clients)
         local = LocalSettings(steps=2, batch_size=8, lr=settings.pop("lr", 0.1))
         engine = CpuEngine(
@@ -66,10 +67,9 @@ def make() -> Iterator[Make]:
         )
         engines.append(engine)
         n = n_participants or n_clients
-        return Federation(
+        federation = Federation(
             engine=engine,
             model=engine.model,
-            compressor=lambda _: compressor or FedAvg(n),
             n_clients=n_clients,
             n_participants=n,
             rate=local.rate,
@@ -77,6 +77,7 @@ def make() -> Iterator[Make]:
             switch=Switch(),
             **settings,
         )
+        return OneAlgorithm(federation, compressor or FedAvg(n))
 
     yield build
     for engine in engines:
@@ -88,7 +89,7 @@ def payload_bytes(done: FederatedRound, direction: Any, phase: str) -> float:
     return rows.traffic().payload_bits / 8
 
 
-def run_rounds(federation: Federation, n_rounds: int) -> list[FederatedRound]:
+def run_rounds(federation: OneAlgorithm, n_rounds: int) -> list[FederatedRound]:
     progress = federation.start()
     rounds = []
     for _ in range(n_rounds):
@@ -334,7 +335,7 @@ def test_who_takes_part_depends_on_seed_and_round_alone(make: Make) -> None:
     again = make(n_participants=2)
     assert [again.draw_clients(number) for number in range(1, 30)] == drawn
     assert {client for clients in drawn for client in clients} == set(range(N))
-    other = replace(federation, seed=6)
+    other = replace(federation.federation, seed=6)
     assert [other.draw_clients(number) for number in range(1, 30)] != drawn
     assert make().draw_clients(1) == tuple(range(N))
 

@@ -25,11 +25,12 @@ from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
 from fediac.training.federation import FederatedRound, Federation
 from fediac.training.flat import flatten_model
-from fediac.training.local import LocalSettings, normalize
+from fediac.training.local import normalize
+from fediac.training.local_settings import LocalSettings
 from fediac.training.models import Shape
 from fediac.training.recalibration import draw_examples
 from tests.support import bytes_of, refuses
-from tests.tiny import normed_model, seeded, tiny_dataset
+from tests.tiny import OneAlgorithm, normed_model, seeded, tiny_dataset
 
 DATA = tiny_dataset()
 N, DIM, BATCH_SIZE = 4, 483, 5
@@ -45,7 +46,7 @@ COMPRESSORS: dict[str, Compressor] = {
     "topk": TopK(N, 24),
 }
 
-Make = Callable[..., Federation]
+Make = Callable[..., OneAlgorithm]
 
 
 def group_model(shape: Shape, n_classes: int) -> nn.Module:
@@ -102,16 +103,15 @@ def make() -> Iterator[Make]:
         n_participants: int = N,
         n_at_once: int = 2,
         **settings: Any,
-    ) -> Federation:
+    ) -> OneAlgorithm:
         local = LocalSettings(steps=2, batch_size=BATCH_SIZE, lr=0.1)
         engine = CpuEngine(
             lambda: seeded(model), DATA, BY_LABEL, local, seed=5, n_at_once=n_at_once
         )
         engines.append(engine)
-        return Federation(
+        federation = Federation(
             engine=engine,
             model=engine.model,
-            compressor=lambda _: compressor or FedAvg(n_participants),
             n_clients=N,
             n_participants=n_participants,
             rate=local.rate,
@@ -119,13 +119,14 @@ def make() -> Iterator[Make]:
             switch=Switch(),
             **({"statistics": "recalibrate"} | settings),
         )
+        return OneAlgorithm(federation, compressor or FedAvg(n_participants))
 
     yield build
     for engine in engines:
         engine.close()
 
 
-def run_rounds(federation: Federation, n_rounds: int) -> list[FederatedRound]:
+def run_rounds(federation: OneAlgorithm, n_rounds: int) -> list[FederatedRound]:
     rounds: list[FederatedRound] = []
     progress = federation.start()
     for _ in range(n_rounds):

@@ -1,0 +1,70 @@
+"""Error feedback: what a client cannot send it keeps, and adds to its next update.
+
+This part of a round is the same for every algorithm that has it, so it stands here
+once: a round begins with update + residual, the algorithm compresses that, and what it
+leaves is the next residual. The sum is written where the next residual goes, and the
+algorithm turns it into what was not counted in place: memory is passed over once.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+
+from fediac.compressors.checks import check_clients, check_flag
+from fediac.compressors.protocol import Round, State
+from fediac.compressors.steps import begin
+from fediac.core.corrected import Corrected
+from fediac.core.residual import check_fade, fade_residual
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFeedback(ABC):
+    """A compressor whose clients keep what they do not send; it has to ``compress``.
+
+    Attributes:
+        n_clients: Clients of the round.
+        residual: Keep what is not sent for the next round.
+        fade: Share of what is kept that is forgotten every round that a client takes
+            part in, from 0 to below 1. What others never send is then not kept for
+            good.
+    """
+
+    n_clients: int
+    residual: bool = field(default=True, kw_only=True)
+    fade: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_clients(self)
+        check_flag("residual", self.residual)
+        check_fade(self.fade, residual=self.residual)
+
+    def check_dim(self, dim: int) -> None:  # noqa: B027 - most have no rule
+        """Raise unless updates may have so many entries; nothing is written before."""
+
+    @abstractmethod
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+    ) -> Round:
+        """Yield exchanges; return the mean update, the next state and the facts.
+
+        Args:
+            corrected: Update + residual, and what is known of it.
+            state: What the client keeps beside its residual; what the algorithm does
+                not change it returns as it is.
+            stream: Randomness of this client and round.
+            kept: The corrected update's values, to be turned into what was not counted;
+                None: nobody keeps it, and the values must be left alone.
+        """
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Compress the corrected update; what is left is the next residual."""
+        self.check_dim(update.shape[0])
+        corrected = begin(update, state, stream, keeps_residual=self.residual, out=out)
+        kept = corrected.values if self.residual else None
+        others = replace(state, residual=None)
+        outcome = yield from self.compress(corrected, others, stream, kept)
+        left = fade_residual(kept, self.fade)
+        return replace(outcome, state=replace(outcome.state, residual=left))

@@ -1,0 +1,60 @@
+"""An algorithm around another one: the normal way to change what clients send."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fediac.compressors.forecast import (
+    Asks,
+    Conditions,
+    Expected,
+    asks_of,
+    check_dim,
+    expect_of,
+    measured_of,
+)
+from fediac.compressors.protocol import Compressor, Round, State
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """What asks and sends as much as ``inner``, and by itself does nothing else.
+
+    A ``run_round`` of its own runs ``inner.run_round`` with whatever it makes of the
+    update, and may keep arrays in the state: ``inner`` passes on those that it does not
+    know.
+
+    Attributes:
+        inner: The algorithm inside.
+    """
+
+    inner: Compressor
+
+    @property
+    def n_clients(self) -> int:
+        """Clients of the round."""
+        return self.inner.n_clients
+
+    @property
+    def measured(self) -> tuple[int, int] | None:
+        """What real rounds took of what is expected, in percent."""
+        return measured_of(self.inner)
+
+    def check_dim(self, dim: int) -> None:
+        """Raise unless updates may have so many entries."""
+        check_dim(self.inner, dim)
+
+    def asks(self) -> Iterator[Asks]:
+        """Yield what needs room in a switch."""
+        yield from asks_of(self.inner)
+
+    def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
+        """Yield the exchanges of a round as they are expected to be."""
+        yield from expect_of(self.inner, conditions)
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Run the round of the algorithm inside."""
+        return self.inner.run_round(update, state, stream, out=out)

@@ -1,0 +1,7 @@
+"""Numbers that more than one layer takes where nobody says otherwise."""
+
+COMPUTE_S = 0.1
+"""Simulated seconds that a client trains in a round: FEMNIST's model (Sec. V-A2)."""
+
+REGISTER_BYTES = 1 << 20
+"""Memory of a switch."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fediac import extend, partition
     from fediac.api.experiment import Experiment
     from fediac.compressors import (
         FedAvg,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from fediac.core.ledger import PAYLOAD, Ledger
     from fediac.sim.network import Network
     from fediac.switch import Switch
+    from fediac.training.datasets import Dataset, load_dataset
     from fediac.training.local_settings import LocalSettings
     from fediac.transports.aggregate import Aggregate, aggregate
     from fediac.transports.views import WIRE
@@ -27,6 +29,7 @@ __all__ = [
     "PAYLOAD",
     "WIRE",
     "Aggregate",
+    "Dataset",
     "Experiment",
     "FedAvg",
     "FediAC",
@@ -42,6 +45,9 @@ __all__ = [
     "__version__",
     "aggregate",
     "choose_hot",
+    "extend",
+    "load_dataset",
+    "partition",
 ]
 
 _MODULES = {
@@ -59,10 +65,14 @@ _MODULES = {
     "fediac.switch": ("Switch",),
     "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
     "fediac.sim.network": ("Network",),
+    "fediac.training.datasets": ("Dataset", "load_dataset"),
     "fediac.training.local_settings": ("LocalSettings",),
     "fediac.api.experiment": ("Experiment",),
 }
 """Where each public name comes from. The last needs PyTorch."""
+
+_SUBMODULES = ("extend", "partition")
+"""Public modules of this package."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
@@ -71,10 +81,12 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
         from fediac.console import own_version
 
         return own_version()
+    from importlib import import_module
+
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
     for module, names in _MODULES.items():
         if name in names:
-            from importlib import import_module
-
             value = getattr(import_module(module), name)
             globals()[name] = value
             return value

@@ -253,7 +253,7 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/training/test_local.py",
         ),
     },
-    "training/splits.py": {
+    "partition.py": {
         "beta-a-fifth-too-large": (
             "shares of a class follow Dirichlet(beta)",
             "gammaincinv(beta,",

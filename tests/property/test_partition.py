@@ -5,14 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fediac.core.rng import Stream
-from fediac.training.splits import (
-    Clients,
-    split_by_writer,
-    split_dirichlet,
-    split_iid,
-    split_pathological,
-)
+from fediac.partition import by_writer, dirichlet, iid, pathological
 
 seeds = st.integers(0, 2**64 - 1)
 labels_of = st.lists(st.integers(0, 6), min_size=1, max_size=120).map(
@@ -20,11 +13,9 @@ labels_of = st.lists(st.integers(0, 6), min_size=1, max_size=120).map(
 )
 
 
-def stream(seed: int) -> Stream:
-    return Stream(seed, round_number=0, client=0)
-
-
-def is_a_split(clients: Clients, n_clients: int, n_examples: int) -> bool:
+def is_a_split(
+    clients: list[NDArray[np.int64]], n_clients: int, n_examples: int
+) -> bool:
     """Claims: as many clients as asked for, ascending, disjoint, inside the set."""
     rows = np.concatenate(clients)
     return (
@@ -42,7 +33,7 @@ def test_iid_covers_all_in_equal_parts(
     labels: NDArray[np.int64], data: st.DataObject, seed: int
 ) -> None:
     n_clients = data.draw(st.integers(1, len(labels)))
-    clients = split_iid(labels, n_clients, stream=stream(seed))
+    clients = iid(labels, n_clients, seed=seed)
     assert is_a_split(clients, n_clients, len(labels))
     sizes = [len(rows) for rows in clients]
     assert sum(sizes) == len(labels)
@@ -58,9 +49,7 @@ def test_dirichlet_covers_all_and_serves_everybody(
     min_size = data.draw(st.integers(1, len(labels) // n_clients))
     beta = data.draw(st.sampled_from((0.01, 0.3, 1.0, 20.0, 1e6)))
     try:
-        clients = split_dirichlet(
-            labels, n_clients, beta=beta, min_size=min_size, stream=stream(seed)
-        )
+        clients = dirichlet(labels, n_clients, beta=beta, min_size=min_size, seed=seed)
     except ValueError as error:
         if not str(error).endswith("raise it or lower min_size"):
             raise
@@ -79,12 +68,12 @@ def test_writers_stay_whole_within_the_limits(
     min_size = data.draw(st.integers(0, 40))
     max_size = data.draw(st.none() | st.integers(min_size, 60))
     try:
-        clients = split_by_writer(
+        clients = by_writer(
             writers.astype(np.int32),
             n_clients,
             min_size=min_size,
             max_size=max_size,
-            stream=stream(seed),
+            seed=seed,
         )
     except ValueError as error:
         if not str(error).endswith("lower min_size"):
@@ -108,9 +97,7 @@ def test_pathological_clients_have_their_classes_and_fair_parts(
     classes = np.unique(labels)
     n_clients = data.draw(st.integers(1, 9))
     hand = data.draw(st.integers(1, len(classes)))
-    clients = split_pathological(
-        labels, n_clients, classes_per_client=hand, stream=stream(seed)
-    )
+    clients = pathological(labels, n_clients, classes_per_client=hand, seed=seed)
     assert is_a_split(clients, n_clients, len(labels))
     assert all(len(np.unique(labels[rows])) == hand for rows in clients)
     n_owners = [sum(number in labels[rows] for rows in clients) for number in classes]

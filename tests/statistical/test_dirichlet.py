@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta as beta_law
 
 from fediac.core.rng import Stream
-from fediac.training.splits import draw_shares
+from fediac.partition import draw_shares
 
 N_CLASSES, N_CLIENTS = 20_000, 5
 SETTINGS = [(beta, client) for beta in (0.1, 0.5, 5.0) for client in (0, 4)]

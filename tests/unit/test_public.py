@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fediac
-from fediac import extend
+from fediac import extend, partition
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
@@ -25,6 +25,11 @@ def test_everything_to_write_an_algorithm_with_is_there(name: str) -> None:
     assert getattr(extend, name) is not None
 
 
+@pytest.mark.parametrize("name", partition.__all__)
+def test_every_way_to_share_a_training_set_out_is_there(name: str) -> None:
+    assert callable(getattr(fediac.partition, name))
+
+
 def test_the_version_is_the_packages() -> None:
     assert fediac.__version__ == version("fediac")
 
@@ -36,7 +41,9 @@ def test_names_that_are_not_there_are_refused() -> None:
 
 def test_looking_at_the_package_imports_no_torch() -> None:
     code = (
-        "import sys, fediac; fediac.FediAC, fediac.__version__; "
+        "import sys, fediac; "
+        "fediac.FediAC, fediac.__version__, fediac.load_dataset, fediac.extend; "
+        "fediac.partition.iid([0, 1], 2, seed=1); "
         "print('torch' in sys.modules)"
     )
     done = subprocess.run(
@@ -49,7 +56,7 @@ def test_looking_at_the_package_imports_no_torch() -> None:
 def test_examples_use_public_names_only(path: Path) -> None:
     modules = re.findall(r"(?m)^(?:from|import) (fediac[\w.]*)", path.read_text())
     assert modules
-    assert set(modules) <= {"fediac", "fediac.extend"}
+    assert set(modules) <= {"fediac", "fediac.extend", "fediac.partition"}
 
 
 def test_the_way_to_the_registers_is_there_to_read() -> None:

@@ -18,7 +18,7 @@ from fediac.api.arguments import (
 from fediac.compressors import Compressor
 from fediac.compressors.checks import check_whole
 from fediac.core.ledger import PAYLOAD
-from fediac.core.rng import Stream
+from fediac.partition import iid
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.sim import Network, simulate_round
 from fediac.switch import Switch
@@ -27,7 +27,6 @@ from fediac.training.federation import Federation, Statistics
 from fediac.training.local_settings import LocalSettings
 from fediac.training.models import draw_weights
 from fediac.training.own_data import Pair, dataset_of
-from fediac.training.splits import split_iid
 from fediac.transports import RoundFacts
 
 
@@ -62,8 +61,8 @@ class Experiment:
         compressor: The algorithm, for example
             ``fediac.FediAC(10, n_votes="5%", threshold=2)``, or a function that makes
             it for so many parameters. Its ``n_clients`` is the number of clients.
-        clients: For each client the numbers of its training examples; without it
-            examples are dealt out evenly.
+        clients: For each client the numbers of its training examples, as
+            `fediac.partition` gives them; by default ``partition.iid`` with ``seed``.
         local: How a client trains between two rounds; by default as in a settings
             file without ``[train]``.
         network: What a round's time is simulated on; by default the paper's fast
@@ -97,8 +96,7 @@ class Experiment:
         self._compressor = make_algorithm(compressor, dim)
         n_clients = self._compressor.n_clients
         if clients is None:
-            stream = Stream(seed, 0, 0).purpose("partition")
-            clients = split_iid(dataset.train.labels, n_clients, stream=stream)
+            clients = iid(dataset.train.labels, n_clients, seed=seed)
         clients = check_clients(
             clients, n_clients=n_clients, n_examples=len(dataset.train.labels)
         )

@@ -12,6 +12,7 @@ from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.core.shares import parse_share
 from fediac.errors import ArgumentError, ConfigError
+from fediac.partition import require_beta
 from fediac.plugins import require_algorithm
 from fediac.runs.algorithm import Settled, check_algorithm, make_compressor
 from fediac.runs.settings import RunSettings, StopSettings
@@ -23,7 +24,6 @@ from fediac.training.engines import make_engine
 from fediac.training.federation import Federation, Progress
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
-from fediac.training.splits import require_beta
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31

@@ -5,33 +5,15 @@ one, given that their datasets have the same hash.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.core.rng import Stream
+from fediac import partition as splits
 from fediac.errors import ArgumentError, ConfigError, hint_name, say_count
 from fediac.training.datasets import Dataset
-from fediac.training.splits import (
-    Clients,
-    Rows,
-    split_by_writer,
-    split_dirichlet,
-    split_iid,
-    split_pathological,
-)
-
-__all__ = [
-    "KINDS",
-    "Partition",
-    "Statistics",
-    "make_partition",
-    "split_by_writer",
-    "split_dirichlet",
-    "split_iid",
-    "split_pathological",
-]
 
 KINDS = ("iid", "dirichlet", "writer", "pathological")
 """Kinds of partition, by the name a setting gives them."""
@@ -87,7 +69,7 @@ class Partition:
     """
 
     name: str
-    clients: Clients
+    clients: tuple[splits.Rows, ...]
     class_counts: NDArray[np.int64]
     n_examples: int
 
@@ -155,40 +137,40 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
     if partition not in KINDS:
         hint = hint_name(partition, KINDS)
         raise ConfigError(f"unknown partition {partition!r}{hint}")
-    stream = Stream(seed, round_number=0, client=0)
     least = MIN_SIZES[partition] if min_size is None else min_size
     labels = dataset.train.labels
     name = partition
     if partition == "iid":
-        clients = split_iid(labels, n_clients, stream=stream)
+        clients = splits.iid(labels, n_clients, seed=seed)
     elif partition == "dirichlet":
         name = f"dirichlet(beta={beta:g})"
-        clients = split_dirichlet(
-            labels, n_clients, beta=beta, min_size=least, stream=stream
+        clients = splits.dirichlet(
+            labels, n_clients, beta=beta, min_size=least, seed=seed
         )
     elif partition == "pathological":
         name = f"pathological(classes_per_client={classes_per_client})"
-        clients = split_pathological(
-            labels, n_clients, classes_per_client=classes_per_client, stream=stream
+        clients = splits.pathological(
+            labels, n_clients, classes_per_client=classes_per_client, seed=seed
         )
     else:
-        clients = split_by_writer(
+        clients = splits.by_writer(
             _writers(dataset),
             n_clients,
             min_size=least,
             max_size=max_size,
-            stream=stream,
+            seed=seed,
         )
     _check_sizes(clients, least, name)
     return count_classes(name, clients, labels, n_classes=dataset.n_classes)
 
 
 def count_classes(
-    name: str, clients: Clients, labels: Rows, *, n_classes: int
+    name: str, clients: Sequence[splits.Rows], labels: splits.Rows, *, n_classes: int
 ) -> Partition:
     """Return a split as a partition, with the examples of each client and class."""
     counts = [np.bincount(labels[rows], minlength=n_classes) for rows in clients]
-    return Partition(name, clients, np.array(counts, dtype=np.int64), len(labels))
+    class_counts = np.array(counts, dtype=np.int64)
+    return Partition(name, tuple(clients), class_counts, len(labels))
 
 
 def _writers(dataset: Dataset) -> NDArray[np.int32]:
@@ -200,7 +182,7 @@ def _writers(dataset: Dataset) -> NDArray[np.int32]:
     return dataset.train.writers
 
 
-def _check_sizes(clients: Clients, min_size: int, name: str) -> None:
+def _check_sizes(clients: Sequence[splits.Rows], min_size: int, name: str) -> None:
     smallest = min(len(rows) for rows in clients)
     if smallest < min_size:
         raise ArgumentError(

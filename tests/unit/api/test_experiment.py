@@ -57,7 +57,13 @@ def test_what_is_not_given_is_as_in_a_settings_file() -> None:
         compute_s=file.network.compute_s,
     )
     network = make_network(setting, n_clients=4, threshold=1, seed=file.seed)
-    explicit = make_experiment(local=file.train, network=network, seed=file.seed)
+    _, y = make_data(80)
+    explicit = make_experiment(
+        local=file.train,
+        network=network,
+        clients=fediac.partition.iid(y, 4, seed=file.seed),
+        seed=file.seed,
+    )
     implicit = make_experiment(local=None)
     assert next(implicit.run(1)).time_s == next(explicit.run(1)).time_s > 0.1
     for ours, theirs in zip(

@@ -1,31 +1,14 @@
 import dataclasses
 import json
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fediac.core.rng import Stream
 from fediac.errors import ConfigError
 from fediac.training.datasets import Dataset, Examples, load_dataset
-from fediac.training.partition import (
-    KINDS,
-    Partition,
-    make_partition,
-    split_by_writer,
-    split_dirichlet,
-    split_iid,
-    split_pathological,
-)
-from fediac.training.splits import MAX_DRAWS, Clients, draw_shares
+from fediac.training.partition import KINDS, Partition, make_partition
 from tests.support import refuses
-
-STREAM = Stream(5, round_number=0, client=0)
-LABELS = np.arange(1000, dtype=np.int64) % 10
-# Writers 3, 5, 7, 9 with 2, 4, 3, 1 examples, mixed.
-WRITERS = np.array([7, 5, 3, 5, 9, 7, 5, 3, 7, 5], dtype=np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -40,178 +23,6 @@ def dataset(n: int = 1000, *, writers: bool = True) -> Dataset:
         np.arange(n, dtype=np.int32) // 100 if writers else None,
     )
     return Dataset("own", part, part, 10, (0.0,), (1.0,))
-
-
-def as_lists(clients: Clients) -> list[list[int]]:
-    return [rows.tolist() for rows in clients]
-
-
-class TestIid:
-    def test_sizes_differ_by_at_most_one(self) -> None:
-        clients = split_iid(LABELS, 7, stream=STREAM)
-        assert sorted(len(rows) for rows in clients) == [
-            142,
-            143,
-            143,
-            143,
-            143,
-            143,
-            143,
-        ]
-
-    def test_examples_are_shuffled_and_then_listed_in_order(self) -> None:
-        first = split_iid(LABELS, 2, stream=STREAM)[0]
-        assert np.all(np.diff(first) > 0)
-        # A client of neighbours would have none of the second half.
-        assert np.any(first >= 500)
-
-
-class TestDirichlet:
-    def test_class_is_cut_at_its_cumulative_shares(self) -> None:
-        clients = split_dirichlet(LABELS, 4, beta=0.5, min_size=1, stream=STREAM)
-        shares = draw_shares(10, 4, beta=0.5, draw=0, stream=STREAM)
-        for label in range(10):
-            counts = [int(np.sum(LABELS[rows] == label)) for rows in clients]
-            ends = np.floor(100 * np.cumsum(shares[label])[:-1])
-            assert np.cumsum(counts)[:-1].tolist() == ends.tolist()
-
-    def test_split_is_drawn_again_until_all_clients_have_enough(self) -> None:
-        first = split_dirichlet(LABELS, 8, beta=0.3, min_size=1, stream=STREAM)
-        smallest = min(len(rows) for rows in first)
-        redrawn = split_dirichlet(
-            LABELS, 8, beta=0.3, min_size=smallest + 1, stream=STREAM
-        )
-        assert min(len(rows) for rows in redrawn) > smallest
-
-    def test_draws_do_not_share_numbers(self) -> None:
-        two = [draw_shares(3, 4, beta=1.0, draw=k, stream=STREAM) for k in (0, 1)]
-        assert not np.intersect1d(two[0], two[1]).size
-
-    @pytest.mark.parametrize("beta", [0.01, 1.0, 1e6])
-    def test_shares_of_a_class_sum_to_one(self, beta: float) -> None:
-        shares = draw_shares(500, 20, beta=beta, draw=3, stream=STREAM)
-        assert np.all(shares >= 0.0)
-        # 20 roundings of at most 2**-53 each, and the division's.
-        assert np.sum(shares, axis=1) == pytest.approx(1.0, abs=21 * 2.0**-53)
-
-
-class TestByWriter:
-    def test_writers_are_taken_in_the_order_of_their_numbers(self) -> None:
-        clients = split_by_writer(WRITERS, 2, writers_per_client=2, stream=STREAM)
-        assert as_lists(clients) == [[1, 2, 3, 6, 7, 9], [0, 4, 5, 8]]
-
-    def test_writers_beyond_the_last_whole_client_stay_out(self) -> None:
-        clients = split_by_writer(WRITERS, 1, writers_per_client=3, stream=STREAM)
-        assert as_lists(clients) == [[0, 1, 2, 3, 5, 6, 7, 8, 9]]
-
-    def test_client_is_the_fewest_writers_that_will_do(self) -> None:
-        clients = split_by_writer(WRITERS, 2, min_size=3, stream=STREAM)
-        assert as_lists(clients) == [[1, 3, 6, 9], [0, 5, 8]]
-        clients = split_by_writer(WRITERS, 2, min_size=4, stream=STREAM)
-        assert as_lists(clients) == [[1, 2, 3, 6, 7, 9], [0, 4, 5, 8]]
-
-    def test_large_client_keeps_some_of_its_examples(self) -> None:
-        kept = {
-            tuple(
-                split_by_writer(
-                    WRITERS,
-                    1,
-                    writers_per_client=4,
-                    max_size=3,
-                    stream=Stream(seed, round_number=0, client=0),
-                )[0].tolist()
-            )
-            for seed in range(20)
-        }
-        assert all(len(rows) == 3 for rows in kept)
-        assert len(kept) > 1
-
-
-class TestPathological:
-    def test_every_client_has_its_number_of_classes(self) -> None:
-        clients = split_pathological(LABELS, 7, classes_per_client=3, stream=STREAM)
-        assert [len(set(LABELS[rows])) for rows in clients] == [3] * 7
-
-    def test_class_is_shared_equally(self) -> None:
-        clients = split_pathological(LABELS, 20, classes_per_client=2, stream=STREAM)
-        assert [len(rows) for rows in clients] == [50] * 20
-
-    def test_classes_that_nobody_was_dealt_stay_out(self) -> None:
-        clients = split_pathological(LABELS, 2, classes_per_client=3, stream=STREAM)
-        assert [len(rows) for rows in clients] == [300, 300]
-
-
-EXAMPLES = "n_clients must be in 1..1000 (examples), got "
-BETA = "beta must be in 0.01..1e+06, got "
-SIZE = "min_size must be in 1..100 (1000 examples, 10 clients), got "
-CLASSES = "classes_per_client must be in 1..10 (classes), got "
-
-
-@pytest.mark.parametrize(
-    ("split", "of", "settings", "text"),
-    [
-        *((split_iid, LABELS, {"n_clients": n}, f"{EXAMPLES}{n}") for n in (0, 1001)),
-        *(
-            (split_dirichlet, LABELS, {"beta": beta, "min_size": 1}, f"{BETA}{beta}")
-            for beta in (0.0, 0.009, 1.1e6, float("nan"), float("inf"))
-        ),
-        *(
-            (split_dirichlet, LABELS, {"beta": 1.0, "min_size": n}, f"{SIZE}{n}")
-            for n in (0, 101)
-        ),
-        (
-            split_dirichlet,
-            LABELS,
-            {"beta": 0.01, "min_size": 90},
-            "beta 0.01 left a client with fewer than 90 examples in each of "
-            f"{MAX_DRAWS} draws over 10 clients; raise it or lower min_size",
-        ),
-        (
-            split_by_writer,
-            WRITERS,
-            {"n_clients": 5},
-            "n_clients must be in 1..4 (writers), got 5",
-        ),
-        (
-            split_by_writer,
-            WRITERS,
-            {"n_clients": 3, "min_size": 3},
-            "n_clients must be at most 2 (clients of whole writers with at least 3 "
-            "examples), got 3; lower min_size",
-        ),
-        (
-            split_by_writer,
-            WRITERS,
-            {"n_clients": 1, "writers_per_client": 0},
-            "writers_per_client must be in 1..4 (writers), got 0",
-        ),
-        (
-            split_by_writer,
-            WRITERS,
-            {"n_clients": 1, "min_size": 5, "max_size": 4},
-            "max_size must be at least 5 (min_size), got 4",
-        ),
-        *(
-            (split_pathological, LABELS, {"classes_per_client": n}, f"{CLASSES}{n}")
-            for n in (0, 11)
-        ),
-        (
-            split_pathological,
-            np.array([4, 4, 4, 6], dtype=np.int64),
-            {"n_clients": 3, "classes_per_client": 2},
-            "class 6 has 1 example but 3 clients; lower n_clients or "
-            "classes_per_client",
-        ),
-    ],
-)
-def test_settings_out_of_range_are_refused(
-    split: Callable[..., Clients],
-    of: NDArray[Any],
-    settings: dict[str, float],
-    text: str,
-) -> None:
-    with refuses(text):
-        split(of, **({"n_clients": 10} | settings), stream=STREAM)
 
 
 class TestMakePartition:

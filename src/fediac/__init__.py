@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fediac.switch import Switch
     from fediac.training.datasets import Dataset, load_dataset
     from fediac.training.local_settings import LocalSettings
-    from fediac.transports.aggregate import Aggregate, aggregate
+    from fediac.transports.aggregation import RoundResult, aggregate
     from fediac.transports.views import WIRE
 
     __version__: str
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PAYLOAD",
     "WIRE",
-    "Aggregate",
     "Dataset",
     "Experiment",
     "FedAvg",
@@ -38,6 +37,7 @@ __all__ = [
     "LocalSettings",
     "Network",
     "OmniReduce",
+    "RoundResult",
     "State",
     "Switch",
     "SwitchML",
@@ -63,7 +63,7 @@ _MODULES = {
         "choose_hot",
     ),
     "fediac.switch": ("Switch",),
-    "fediac.transports": ("WIRE", "Aggregate", "aggregate"),
+    "fediac.transports": ("WIRE", "RoundResult", "aggregate"),
     "fediac.sim.network": ("Network",),
     "fediac.training.datasets": ("Dataset", "load_dataset"),
     "fediac.training.local_settings": ("LocalSettings",),

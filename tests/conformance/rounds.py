@@ -13,7 +13,7 @@ from fediac.core.ledger import Row
 from fediac.core.rng import Stream
 from fediac.switch import Counters
 from fediac.transports.arrays import ArrayTransport
-from fediac.transports.lockstep import Transport, run_lockstep
+from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
 from tests.support import Make, bytes_of, to_numpy
 
@@ -72,9 +72,11 @@ def run_round(
     present = {i: each for i, each in enumerate(updates) if each is not None}
     switch = Switch()
     job = switch.open(len(updates), present=sum(1 << client for client in present))
-    arrays = ArrayTransport(job)
-    memory = MemoryTransport(switch, job, round_number)
-    carrier: Transport = arrays if transport == "arrays" else memory
+    carrier = (
+        ArrayTransport(job)
+        if transport == "arrays"
+        else MemoryTransport(switch, job, round_number)
+    )
     clients = {
         i: compressor.run_round(
             update,
@@ -91,7 +93,7 @@ def run_round(
         means={i: each.mean.dense(present[i]) for i, each in outcomes.items()},
         states=before,
         ledger=ledger,
-        counters=arrays.counters if transport == "arrays" else switch.counters,
+        counters=carrier.counters,
         facts={i: each.facts for i, each in outcomes.items()},
     )
 

@@ -11,7 +11,7 @@ from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, agg
 from fediac.compressors import CATALOG, Compressor, ErrorFeedback
 from fediac.core.ledger import Direction
 from fediac.core.widths import Lanes
-from fediac.transports import Aggregate
+from fediac.transports import RoundResult
 from tests.conformance.rounds import (
     SEED,
     Result,
@@ -241,7 +241,7 @@ def test_aggregate_runs_the_same_rounds(
         states = result.states
 
 
-def check_aggregate(result: Aggregate, by_hand: Result) -> None:
+def check_aggregate(result: RoundResult, by_hand: Result) -> None:
     """Assert that both are the same round, bit by bit."""
     assert bytes_of(result.mean) == bytes_of(by_hand.mean)
     residuals = [residual_bytes(state) for state in result.states]

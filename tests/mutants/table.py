@@ -201,7 +201,7 @@ TABLE: dict[str, dict[str, Row]] = {
             "conformance/test_transports.py",
         ),
     },
-    "transports/aggregate.py": {
+    "transports/aggregation.py": {
         "state-of-client-0": (
             "every client goes on from a state of its own",
             "states[i], streams[i]",

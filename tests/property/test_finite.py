@@ -19,7 +19,7 @@ from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, agg
 from fediac.compressors import CATALOG, Compressor
 from fediac.errors import NotFiniteError
 from fediac.native import disabled
-from fediac.transports.aggregate import Aggregate
+from fediac.transports.aggregation import RoundResult
 from tests.support import KINDS, to_numpy
 
 N = 3
@@ -97,7 +97,7 @@ def finite_round(
     states: Sequence[State],
     number: int,
     largest: NDArray[np.float64],
-) -> Aggregate | None:
+) -> RoundResult | None:
     """Return what a round gives; None where it refuses a client by its number.
 
     Residuals may hold more than updates, but never before the first round.

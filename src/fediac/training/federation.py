@@ -25,7 +25,7 @@ from fediac.switch import Switch
 from fediac.training.flat import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
-from fediac.transports import Aggregate, aggregate
+from fediac.transports import RoundResult, aggregate
 
 STATISTICS_BITS = 24
 """Width of a lane for batch norm's statistics: near float32, and few enough entries."""
@@ -71,7 +71,7 @@ class FederatedRound:
     progress: Progress
     clients: tuple[int, ...]
     trained: tuple[LocalResult, ...]
-    result: Aggregate
+    result: RoundResult
     ledger: Ledger
     evaluation: Evaluation
     train_loss: float
@@ -205,7 +205,7 @@ class Federation:
         trained: Mapping[int, LocalResult],
         progress: Progress,
         compressor: Compressor,
-    ) -> Aggregate:
+    ) -> RoundResult:
         number = progress.round_number + 1
         updates = {client: each.update for client, each in trained.items()}
         return aggregate(

@@ -1,6 +1,6 @@
 """What carries a round's exchanges, and the call that runs a round."""
 
-from fediac.transports.aggregate import Aggregate, RoundFacts, aggregate
+from fediac.transports.aggregation import RoundFacts, RoundResult, aggregate
 from fediac.transports.views import WIRE
 
-__all__ = ["WIRE", "Aggregate", "RoundFacts", "aggregate"]
+__all__ = ["WIRE", "RoundFacts", "RoundResult", "aggregate"]

@@ -36,7 +36,7 @@ def run_lockstep(
     transport: Transport,
     *,
     round_number: int,
-    pool: ThreadPoolExecutor | None = None,
+    n_threads: int = 1,
 ) -> tuple[dict[int, Outcome], Ledger]:
     """Return every client's outcome: each exchange waits until all have asked it.
 
@@ -44,31 +44,33 @@ def run_lockstep(
         clients: Client number -> its round, not yet started.
         transport: Carries each exchange.
         round_number: For the ledger.
-        pool: Runs clients side by side between exchanges; without it, one by one.
+        n_threads: How many clients run side by side between exchanges.
     """
-    rows: list[Row] = []
-    answers: tuple[Answer, ...] | None = None
-    run = map if pool is None else pool.map
-    step = 0
-    while True:
-        results = list(run(partial(_advance, answers), clients.values()))
-        asked, outcomes = _sort_out(clients, results)
-        if not asked:
-            return outcomes, Ledger(tuple(rows))
-        received = []
-        for place in range(len(next(iter(asked.values())))):
-            requests = {client: each[place] for client, each in asked.items()}
-            answer = transport.carry(requests)
-            rows += bill_exchange(
-                requests,
-                answer,
-                round_number=round_number,
-                step=step,
-                payload_bytes=transport.payload_bytes,
-            )
-            received.append(answer)
-        answers = tuple(received)
-        step += 1
+    n_threads = min(n_threads, len(clients))
+    with ThreadPoolExecutor(n_threads) as pool:
+        run = pool.map if n_threads > 1 else map
+        rows: list[Row] = []
+        answers: tuple[Answer, ...] | None = None
+        step = 0
+        while True:
+            results = list(run(partial(_advance, answers), clients.values()))
+            asked, outcomes = _sort_out(clients, results)
+            if not asked:
+                return outcomes, Ledger(tuple(rows))
+            received = []
+            for place in range(len(next(iter(asked.values())))):
+                requests = {client: each[place] for client, each in asked.items()}
+                answer = transport.carry(requests)
+                rows += bill_exchange(
+                    requests,
+                    answer,
+                    round_number=round_number,
+                    step=step,
+                    payload_bytes=transport.payload_bytes,
+                )
+                received.append(answer)
+            answers = tuple(received)
+            step += 1
 
 
 def _sort_out(

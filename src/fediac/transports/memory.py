@@ -29,6 +29,7 @@ from fediac.core.exchange import (
 )
 from fediac.core.types import Array
 from fediac.errors import FediacError, say_count
+from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Answers, Switch
 from fediac.switch.registers import Widths
@@ -76,8 +77,14 @@ class MemoryTransport:
         self._switch = switch
         self._job = job
         self._round_number = round_number
+        self._before = switch.counters
         self._n_exchanges = 0
         self._contributors = Contributors(job.present)
+
+    @property
+    def counters(self) -> Counters:
+        """What the switch has counted since the round began."""
+        return self._switch.counters.since(self._before)
 
     @property
     def payload_bytes(self) -> int:

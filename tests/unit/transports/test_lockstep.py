@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -42,15 +41,14 @@ def spoiled() -> Round:
     raise RuntimeError("client fell over")
 
 
-@pytest.mark.parametrize("n_threads", [0, 3])
+@pytest.mark.parametrize("n_threads", [1, 3])
 def test_exchange_waits_until_every_client_has_asked_it(n_threads: int) -> None:
     together = (Max(2.0), Sum(np.zeros(1, dtype=np.uint8), 1, 8, 8, 7))
     clients = {i: client((Max(1.0),), together) for i in (4, 0, 9)}
     recorder = Recorder()
-    pool = ThreadPoolExecutor(n_threads) if n_threads else None
-    outcomes, ledger = run_lockstep(clients, recorder, round_number=6, pool=pool)
-    if pool is not None:
-        pool.shutdown()
+    outcomes, ledger = run_lockstep(
+        clients, recorder, round_number=6, n_threads=n_threads
+    )
     assert [sorted(asked) for asked in recorder.asked] == [[0, 4, 9]] * 3
     assert list(outcomes) == [4, 0, 9]
     # The first answer is 1; the second batch's are 2 and 3 together.
@@ -118,9 +116,9 @@ def test_client_that_asks_something_else_is_refused() -> None:
 
 
 def test_error_of_a_client_comes_through() -> None:
-    with refuses("client fell over", RuntimeError), ThreadPoolExecutor(2) as pool:
-        clients = {0: client((Max(1.0),)), 1: spoiled()}
-        run_lockstep(clients, Recorder(), round_number=1, pool=pool)
+    clients = {0: client((Max(1.0),)), 1: spoiled()}
+    with refuses("client fell over", RuntimeError):
+        run_lockstep(clients, Recorder(), round_number=1, n_threads=2)
 
 
 def test_a_round_that_is_no_generator_is_refused() -> None:

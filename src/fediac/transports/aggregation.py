@@ -1,13 +1,12 @@
 """One round, all clients in lockstep: updates in, mean and residuals and bill out."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from array_api_compat import device, is_torch_array
 
 from fediac import native
-from fediac.compressors.protocol import Compressor, Facts, Outcome, Round, State
+from fediac.compressors.protocol import Compressor, Facts, Outcome, State
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -53,7 +52,7 @@ class RoundFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class RoundResult:
     """The result of one round.
 
     Attributes:
@@ -81,7 +80,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
     phase: str = "",
-) -> Aggregate:
+) -> RoundResult:
     """Return the aggregated update of one round, and everything that came with it.
 
     All clients run in lockstep: NumPy arrays and CPU tensors as packets through
@@ -118,6 +117,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     streams = {i: Stream(seed, round_number, i, phase) for i in present}
     if out is not None:
         check_finite(present, states, streams)
+    first = next(iter(present))
     members = sum(1 << client for client in present)
     switch.forget_peak()
     job = switch.open(len(updates), present=members)
@@ -127,12 +127,15 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
             for i, update in present.items()
         }
-        outcomes, ledger, counters = _run(clients, present, switch, job, round_number)
+        transport, n_threads = _transport_for(present[first], switch, job, round_number)
+        outcomes, ledger = run_lockstep(
+            clients, transport, round_number=round_number, n_threads=n_threads
+        )
+        facts = _round_facts(outcomes, transport.counters)
     finally:
         switch.close(job)
     check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
     ledger = ledger.with_phase(phase) if phase else ledger
-    first = next(iter(present))
     after = tuple(
         outcomes[i].state if i in outcomes else states[i] for i in range(len(updates))
     )
@@ -140,30 +143,16 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
     mean = outcomes[first].mean.dense(present[first])
-    return Aggregate(mean, after, ledger, _round_facts(outcomes, counters), every)
+    return RoundResult(mean, after, ledger, facts, every)
 
 
-def _run(
-    clients: Mapping[int, Round],
-    updates: Mapping[int, Update],
-    switch: Switch,
-    job: Job,
-    round_number: int,
-) -> tuple[dict[int, Outcome], Ledger, Counters]:
-    """Run all clients to their outcomes, packet by packet or in arrays."""
-    like = next(iter(updates.values()))
-    if is_torch_array(like) and device(like).type != "cpu":
-        arrays = ArrayTransport(job)
-        outcomes, ledger = run_lockstep(clients, arrays, round_number=round_number)
-        return outcomes, ledger, arrays.counters
-    before = switch.counters
-    transport = MemoryTransport(switch, job, round_number)
-    n_threads = min(native.n_threads(), len(clients))
-    with ThreadPoolExecutor(n_threads) as pool:
-        outcomes, ledger = run_lockstep(
-            clients, transport, round_number=round_number, pool=pool
-        )
-    return outcomes, ledger, switch.counters.since(before)
+def _transport_for(
+    update: Update, switch: Switch, job: Job, round_number: int
+) -> tuple[MemoryTransport | ArrayTransport, int]:
+    """Return what carries updates like this one, and how many clients run at a time."""
+    if is_torch_array(update) and device(update).type != "cpu":
+        return ArrayTransport(job), 1
+    return MemoryTransport(switch, job, round_number), native.n_threads()
 
 
 def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:

@@ -14,14 +14,18 @@ from fediac.plugins import make_own
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_own_compressor_runs_and_voting_beats_chance() -> None:
+def run_example(name: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / "own_compressor.py"],
+        [sys.executable, EXAMPLES / f"{name}.py"],
         capture_output=True,
         text=True,
         check=True,
     )
-    voted, blind = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def test_own_compressor_runs_and_voting_beats_chance() -> None:
+    voted, blind = run_example("own_compressor")
     assert voted.startswith("fediac")
     assert blind.startswith("random-k")
     assert float(voted.split()[-1]) < 0.8 * float(blind.split()[-1])
@@ -62,16 +66,9 @@ def test_own_momentum_adds_a_share_of_earlier_updates(
         assert after.bits == before.bits
 
 
-def test_own_model_learns_in_ten_rounds() -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "own_model.py"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    accuracies = [
-        float(line.split("accuracy ")[1].split(",")[0])
-        for line in done.stdout.splitlines()
-    ]
+@pytest.mark.parametrize(("name", "reached"), [("own_model", 0.9), ("plain_loop", 0.8)])
+def test_model_learns_in_ten_rounds(name: str, reached: float) -> None:
+    lines = run_example(name)
+    accuracies = [float(line.split("accuracy ")[1].split(",")[0]) for line in lines]
     assert len(accuracies) == 10
-    assert accuracies[-1] > 0.9
+    assert accuracies[-1] > reached

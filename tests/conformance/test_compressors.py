@@ -90,6 +90,9 @@ FEEDBACK = [
 ]
 """Those that keep what they do not send."""
 
+LEVELS = ("sum", "blocksum", "indexedsum")
+"""Kinds of exchanges that carry levels."""
+
 ARRAYS: dict[str, tuple[Make, type[Any]]] = {
     "numpy float32": (KINDS["numpy"], np.float32),
     "numpy float64": (KINDS["numpy"], np.float64),
@@ -205,8 +208,7 @@ def test_same_seed_gives_the_same_bytes_and_another_round_does_not(
     once, again = (run_round(updates, compressor).fingerprint() for _ in range(2))
     assert once == again
     later = run_round(updates, compressor, round_number=2)
-    kinds = {row.kind for row in later.ledger.rows}
-    if kinds & {"sum", "blocksum", "indexedsum"}:  # levels are rounded at random
+    if {row.kind for row in later.ledger.rows} & {*LEVELS}:  # rounded at random
         assert later.fingerprint()["residuals"] != once["residuals"]
 
 
@@ -294,6 +296,7 @@ def test_zero_update_gives_a_zero_mean(
     )
     assert packets.fingerprint() == whole.fingerprint()
     assert not np.any(to_numpy(packets.mean))
+    assert not {row.kind for row in packets.ledger.rows} & {*LEVELS}
     check_balance(updates, [State()] * 3, packets)
     check_packet_counts(packets)
 
@@ -306,10 +309,12 @@ def test_without_residual_nothing_is_kept_and_the_mean_is_the_same(
     mindful: Any = COMPRESSORS[name](3, 300)
     forgetful = replace(mindful, residual=False)
     updates = make_updates(3, 300, make, dtype)
+    given = [bytes_of(update) for update in updates]
     packets, whole = (
         run_round(updates, forgetful, transport=transport)
         for transport in ("packets", "arrays")
     )
+    assert [bytes_of(update) for update in updates] == given
     assert packets.fingerprint() == whole.fingerprint()
     assert [state.residual for state in packets.states] == [None] * 3
     assert bytes_of(run_round(updates, mindful).mean) == bytes_of(packets.mean)

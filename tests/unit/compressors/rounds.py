@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fediac.compressors import Compressor, Outcome, Round, State
-from fediac.core.exchange import Contributors
+from fediac.core.exchange import Contributors, Sum, Totals
 from fediac.core.rng import Stream
 
 EVERYONE = Contributors(0b11)
@@ -20,6 +20,13 @@ def some_update(dtype: Any = np.float32) -> Any:
 
 def start(compressor: Compressor, update: Any, state: State | None = None) -> Round:
     return compressor.run_round(update, State() if state is None else state, STREAM)
+
+
+def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
+    """Return the sum of one client's lanes, as the switch answers it."""
+    return Totals(
+        asked.lanes, asked.n_levels, asked.bits_down, asked.limit, contributors
+    )
 
 
 def answer(client: Round, *answers: Any) -> Any:

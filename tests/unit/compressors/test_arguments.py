@@ -20,6 +20,7 @@ from fediac.compressors import (
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError
 from tests.support import refuses
+from tests.unit.compressors.rounds import DIM, STREAM, some_update
 
 Make = Any
 
@@ -27,10 +28,16 @@ GOOD: dict[Make, dict[str, Any]] = {
     FediAC: {"n_clients": 4, "n_votes": 5, "threshold": 2, "entries_per_vote": 8},
     SwitchML: {"n_clients": 4, "bits": 12},
     OmniReduce: {"n_clients": 4, "n_sent": 5, "block": 8},
-    Libra: {"n_clients": 4, "n_sent": 5, "hot": np.arange(3)},
+    Libra: {"n_clients": 4, "n_sent": 5, "hot": np.arange(3), "bits": 12},
     FedAvg: {"n_clients": 4},
     TopK: {"n_clients": 4, "n_sent": 5},
 }
+
+FEEDBACK = [make for make in GOOD if make is not FedAvg]
+
+IN_A_ROUND = "in 1..4 (clients in a round)"
+
+ROOM = "bits must leave room for 4 clients (at least 4)"
 
 SHARES = ("n_votes", "threshold", "n_sent")
 
@@ -70,7 +77,7 @@ def test_counts_may_be_shares_and_nothing_else(
             make(**GOOD[make] | {name: wrong})
     with refuses(f"{name} must be above 0% and at most 100%, got '0%'", ArgumentError):
         make(**GOOD[make] | {name: "0%"})
-    rule = "in 1..4 (clients in a round)" if name == "threshold" else "at least 1"
+    rule = IN_A_ROUND if name == "threshold" else "at least 1"
     with refuses(f"{name} must be {rule}, got 0", ArgumentError):
         make(**GOOD[make] | {name: 0})
 
@@ -116,21 +123,63 @@ def test_a_width_may_be_a_number_of_numpy() -> None:
     assert FediAC(4, n_votes=5, threshold=2, bits=cast("int", np.int64(12))).bits == 12
 
 
-@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
-def test_a_residual_is_kept_or_not(make: Make) -> None:
-    with refuses("residual must be True or False, got 'no'", TypeError):
-        make(**GOOD[make], residual="no")
+@pytest.mark.parametrize(
+    ("make", "flag"), [*((make, "residual") for make in FEEDBACK), (Libra, "narrow")]
+)
+def test_a_flag_is_true_or_false(make: Make, flag: str) -> None:
+    with refuses(f"{flag} must be True or False, got 1", TypeError):
+        make(**GOOD[make], **{flag: 1})
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "text"),
+    [
+        (
+            FediAC,
+            {"threshold": 5},
+            "threshold must be in 1..4 (clients in a round), got 5",
+        ),
+        (FediAC, {"bits": 3}, f"{ROOM}, got 3"),
+        (FediAC, {"bits": 10**20}, f"bits must be at most 32 (a lane), got {10**20}"),
+        (
+            FediAC,
+            {"law": "top"},
+            "law must be one of bernoulli, draws, topk, got 'top'",
+        ),
+        (SwitchML, {"bits": 3}, f"{ROOM}, got 3"),
+        (SwitchML, {"bits": 33}, "bits must be at most 32 (a lane), got 33"),
+        (Libra, {"bits": 3}, f"{ROOM}, got 3"),
+        (Libra, {"bits": 33}, "bits must be at most 32 (a lane), got 33"),
+        (OmniReduce, {"block": 0}, "block must be at least 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(
+    make: Make, settings: dict[str, Any], text: str
+) -> None:
+    with refuses(text):
+        make(**GOOD[make] | settings)
+
+
+@pytest.mark.parametrize("make", [FediAC, OmniReduce, Libra, TopK])
+def test_more_than_there_are_is_refused_before_anything_is_written(make: Make) -> None:
+    name = "n_votes" if make is FediAC else "n_sent"
+    residual = some_update()
+    compressor = make(4, **{name: DIM + 1})
+    client = compressor.run_round(some_update(), State(residual), STREAM, out=residual)
+    with refuses(f"{name} must be in 1..{DIM} (dim), got {DIM + 1}"):
+        next(client)
+    assert np.array_equal(residual, some_update())
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
+@pytest.mark.parametrize("make", FEEDBACK)
 def test_a_fade_may_be_a_number_of_numpy(make: Make, kind: Any) -> None:
     made = make(**GOOD[make], fade=kind(0.25))
     assert type(made.fade) is float
     assert made.fade == 0.25
 
 
-@pytest.mark.parametrize("make", [make for make in GOOD if make is not FedAvg])
+@pytest.mark.parametrize("make", FEEDBACK)
 def test_a_residual_does_not_fade_altogether(make: Make) -> None:
     with refuses("fade must be at least 0 and below 1, got 1.0"):
         make(**GOOD[make], fade=1.0)

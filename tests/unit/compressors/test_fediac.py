@@ -13,7 +13,6 @@ from fediac.core.exchange import (
     Peak,
     Sum,
     Tally,
-    Totals,
 )
 from fediac.core.powerlaw import fit_power_law
 from fediac.core.quantize import check_lanes, float32_above, level_limit
@@ -22,10 +21,10 @@ from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
     EVERYONE,
-    STREAM,
     answer,
     some_update,
     start,
+    totals,
 )
 
 SETTINGS: Any = {"n_clients": 4, "n_votes": 100, "threshold": 2}
@@ -34,12 +33,6 @@ GIA = np.arange(DIM) % 4 == 0
 
 def consensus(gia: Any = GIA, peak: float = 4.0, bits: int = 10) -> Consensus:
     return Consensus(pack_bits(gia), peak, bits, EVERYONE)
-
-
-def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
-    return Totals(
-        asked.lanes, asked.n_levels, asked.bits_down, asked.limit, contributors
-    )
 
 
 def power_law_update(dim: int = 2000) -> Any:
@@ -366,14 +359,6 @@ class TestLevels:
         left[counted] -= levels[8:] / outcome.facts.scale
         self.check_facts(outcome, left.astype(np.float32))
 
-    def test_without_residual_nothing_is_kept(self) -> None:
-        update = some_update()
-        client = start(FediAC(2, 5, 2, bits=10, residual=False), update)
-        answer(client)
-        outcome = answer(client, totals(answer(client, consensus())))
-        assert outcome.state == State(None, 10)
-        assert np.array_equal(update, some_update())
-
     def test_facts_measure_the_error(self) -> None:
         client = start(FediAC(2, 5, 2, bits=10, law="topk"), some_update())
         answer(client)
@@ -406,35 +391,3 @@ class TestNothingToSend:
         outcome = answer(client, consensus(GIA & False))
         faded = some_update() * np.float32(0.75)
         assert np.array_equal(outcome.state.residual, faded)
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"threshold": 0}, "threshold must be in 1..3 (clients in a round), got 0"),
-        ({"threshold": 4}, "threshold must be in 1..3 (clients in a round), got 4"),
-        ({"n_votes": 0}, "n_votes must be at least 1, got 0"),
-        ({"bits": 2}, "bits must leave room for 3 clients (at least 3), got 2"),
-        ({"bits": 0}, "bits must leave room for 3 clients (at least 3), got 0"),
-        ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
-        ({"bits": 10**20}, f"bits must be at most 32 (a lane), got {10**20}"),
-        (
-            {"bits": "best"},
-            "bits must be a number or 'tuned', 'bound', 'adaptive', got 'best'",
-        ),
-        ({"law": "top"}, "law must be one of bernoulli, draws, topk, got 'top'"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
-    with refuses(text):
-        FediAC(**{"n_clients": 3, "n_votes": 5, "threshold": 2} | settings)
-
-
-def test_more_votes_than_entries_are_refused_before_anything_is_written() -> None:
-    residual = some_update()
-    client = FediAC(2, DIM + 1, 2, bits=10).run_round(
-        some_update(), State(residual), STREAM, out=residual
-    )
-    with refuses(f"n_votes must be in 1..{DIM} (dim), got {DIM + 1}"):
-        next(client)
-    assert np.array_equal(residual, some_update())

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac.compressors import Libra, State, choose_hot
+from fediac.compressors import Libra, choose_hot
 from fediac.core.exchange import (
     Contributors,
     IndexedSum,
@@ -17,7 +17,6 @@ from tests.support import KINDS, Make, bytes_of, refuses, to_numpy
 from tests.unit.compressors.rounds import (
     DIM,
     EVERYONE,
-    STREAM,
     answer,
     some_update,
     start,
@@ -143,23 +142,6 @@ def test_client_with_no_hot_entry_still_asks_both(make: Make) -> None:
     assert to_numpy(cold.indices).tolist() == [39]
 
 
-def test_without_residual_nothing_is_kept() -> None:
-    update = some_update()
-    client = start(Libra(2, 5, HOT, residual=False), update)
-    answer(client)
-    pairs, cold = answer(client, AGREED)
-    assert answer(client, totals(pairs), mean(cold)).state == State()
-    assert np.array_equal(update, some_update())
-
-
-def test_zero_peak_sends_nothing() -> None:
-    client = start(Libra(2, 5, HOT), np.zeros(DIM))
-    answer(client)
-    outcome = answer(client, Peak(0.0, EVERYONE))
-    assert outcome.mean.parts == ()
-    assert outcome.state.bits is None
-
-
 def test_as_published_pairs_have_64_bits_and_cold_entries_are_floats() -> None:
     client = start(Libra(2, 5, HOT), some_update())
     answer(client)
@@ -231,42 +213,3 @@ def test_counts_are_counts(counts: Any, text: str) -> None:
 def test_number_of_hot_entries_must_fit(n_hot: int) -> None:
     with refuses(f"n_hot must be in 1..6 (dim), got {n_hot}"):
         choose_hot(np.arange(6), n_hot)
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"n_clients": 0}, "n_clients must be at least 1, got 0"),
-        ({"n_sent": 0}, "n_sent must be at least 1, got 0"),
-        ({"bits": 33}, "bits must be at most 32 (a lane), got 33"),
-        (
-            {"bits": 5},
-            "bits must leave room for 20 clients (at least 6), got 5",
-        ),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
-    with refuses(text):
-        Libra(**{"n_clients": 20, "n_sent": 5} | settings)
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"narrow": 1}, "narrow must be True or False, got 1"),
-        ({"bits": 8.5}, "bits must be a whole number, got 8.5"),
-    ],
-)
-def test_settings_of_another_kind_are_refused(settings: Any, text: str) -> None:
-    with refuses(text, TypeError):
-        Libra(**{"n_clients": 20, "n_sent": 5} | settings)
-
-
-def test_more_entries_than_there_are_is_refused_before_anything_is_written() -> None:
-    residual = some_update()
-    client = Libra(2, DIM + 1).run_round(
-        some_update(), State(residual), STREAM, out=residual
-    )
-    with refuses(f"n_sent must be in 1..{DIM} (dim), got {DIM + 1}"):
-        next(client)
-    assert np.array_equal(residual, some_update())

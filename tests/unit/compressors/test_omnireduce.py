@@ -1,15 +1,11 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
-from fediac.compressors import OmniReduce, State
+from fediac.compressors import OmniReduce
 from fediac.core.exchange import BlockSum, BlockTotals, Contributors, Max, Peak
-from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
     EVERYONE,
-    STREAM,
     answer,
     some_update,
     start,
@@ -72,44 +68,3 @@ def test_client_without_blocks_still_asks() -> None:
     asked = answer(client, AGREED)
     assert asked.blocks.tolist() == []
     assert asked.levels.shape == (0, 6)
-
-
-def test_without_residual_nothing_is_kept() -> None:
-    update = some_update()
-    client = start(OmniReduce(2, 5, block=6, residual=False), update)
-    answer(client)
-    asked = answer(client, AGREED)
-    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, EVERYONE))
-    assert outcome.state == State()
-    assert np.array_equal(update, some_update())
-
-
-def test_zero_peak_sends_nothing() -> None:
-    client = start(OmniReduce(2, 5), np.zeros(DIM))
-    answer(client)
-    outcome = answer(client, Peak(0.0, EVERYONE))
-    assert outcome.mean.parts == ()
-    assert outcome.state.bits is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"n_clients": 0}, "n_clients must be at least 1, got 0"),
-        ({"n_sent": 0}, "n_sent must be at least 1, got 0"),
-        ({"block": 0}, "block must be at least 1, got 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: Any, text: str) -> None:
-    with refuses(text):
-        OmniReduce(**{"n_clients": 20, "n_sent": 5} | settings)
-
-
-def test_more_entries_than_there_are_is_refused_before_anything_is_written() -> None:
-    residual = some_update()
-    client = OmniReduce(2, DIM + 1).run_round(
-        some_update(), State(residual), STREAM, out=residual
-    )
-    with refuses(f"n_sent must be in 1..{DIM} (dim), got {DIM + 1}"):
-        next(client)
-    assert np.array_equal(residual, some_update())

@@ -4,11 +4,8 @@ import numpy as np
 
 from fediac.compressors import FedAvg, State, TopK
 from fediac.core.exchange import Contributors, ServerSum, ServerTotals
-from tests.support import refuses
 from tests.unit.compressors.rounds import (
-    DIM,
     EVERYONE,
-    STREAM,
     answer,
     some_update,
     start,
@@ -56,14 +53,6 @@ class TestTopK:
         assert outcome.facts.n_chosen == 0
         assert outcome.facts.left_energy == outcome.facts.energy
 
-    def test_without_residual_nothing_is_kept(self) -> None:
-        update = some_update()
-        client = start(TopK(2, 5, residual=False), update)
-        asked = answer(client)
-        outcome = answer(client, ServerTotals(asked.values, asked.indices, EVERYONE))
-        assert outcome.state == State()
-        assert np.array_equal(update, some_update())
-
     def test_error_is_never_below_zero_when_all_that_is_there_was_sent(self) -> None:
         # The sums of all squares and of the sent ones round differently.
         update = np.zeros(20_000)
@@ -75,16 +64,3 @@ class TestTopK:
             asked = answer(client)
             total = ServerTotals(asked.values, asked.indices, EVERYONE)
             assert answer(client, total).facts.left_energy >= 0.0
-
-    def test_settings_out_of_range_are_refused(self) -> None:
-        with refuses("n_sent must be at least 1, got 0"):
-            TopK(2, 0)
-
-    def test_more_entries_than_there_are_is_refused_before_writing(self) -> None:
-        residual = some_update()
-        client = TopK(2, DIM + 1).run_round(
-            some_update(), State(residual), STREAM, out=residual
-        )
-        with refuses(f"n_sent must be in 1..{DIM} (dim), got {DIM + 1}"):
-            next(client)
-        assert np.array_equal(residual, some_update())

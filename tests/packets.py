@@ -1,6 +1,7 @@
 """Packets as tests write them, and a switch to send them to."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -48,31 +49,25 @@ def unpack(body: bytes, n_items: int, bits: int) -> list[int]:
     return [total >> bits * place & (1 << bits) - 1 for place in range(n_items)]
 
 
+def _packet(kind: Kind, job: Job, client: int, **fields: Any) -> Packet:
+    """Return a packet of the first exchange of round 0, unless ``fields`` say more."""
+    place = {"round_number": 0, "exchange": 0}
+    return Packet(kind=kind, job=job.number, client=client, **place | fields)
+
+
 def votes(
-    job: Job,
-    client: int,
-    mask: str,
-    *,
-    threshold: int = 1,
-    packet: int = 0,
-    round_number: int = 0,
-    exchange: int = 0,
-    peak: int = 0,
-    bits: int = 0,
+    job: Job, client: int, mask: str, *, threshold: int = 1, peak: int = 0, **place: int
 ) -> Packet:
     """Return a vote packet; ``mask`` has one 0 or 1 an entry, the first one first."""
-    return Packet(
-        kind=Kind.TALLY,
-        job=job.number,
-        round_number=round_number,
-        exchange=exchange,
-        client=client,
-        packet=packet,
+    return _packet(
+        Kind.TALLY,
+        job,
+        client,
         n_items=len(mask),
         aux=peak,
         threshold=threshold,
-        bits=bits,
         body=pack(map(int, mask), 1),
+        **place,
     )
 
 
@@ -88,22 +83,18 @@ def lanes(
     *,
     bits: int = 8,
     bits_down: int | None = None,
-    packet: int = 0,
-    round_number: int = 0,
-    exchange: int = 0,
+    **place: int,
 ) -> Packet:
     """Return a packet of a sum; its answers' lanes are ``bits_down`` bits wide."""
-    return Packet(
-        kind=Kind.SUM,
-        job=job.number,
-        round_number=round_number,
-        exchange=exchange,
-        client=client,
-        packet=packet,
+    return _packet(
+        Kind.SUM,
+        job,
+        client,
         n_items=len(values),
         bits_up=bits,
         bits=bits if bits_down is None else bits_down,
         body=pack(values, bits),
+        **place,
     )
 
 
@@ -112,31 +103,14 @@ def totals(answer: Packet) -> list[int]:
     return unpack(answer.body, answer.n_items, answer.bits)
 
 
-def peak(
-    job: Job, client: int, value: int, *, round_number: int = 0, exchange: int = 0
-) -> Packet:
+def peak(job: Job, client: int, value: int, **place: int) -> Packet:
     """Return a packet of a maximum."""
-    return Packet(
-        kind=Kind.MAX,
-        job=job.number,
-        round_number=round_number,
-        exchange=exchange,
-        client=client,
-        aux=value,
-    )
+    return _packet(Kind.MAX, job, client, aux=value, **place)
 
 
-def announce(job: Job, client: int, first: int = END, *, exchange: int = 0) -> Packet:
+def announce(job: Job, client: int, first: int = END, **place: int) -> Packet:
     """Return a block sum's first packet."""
-    return Packet(
-        kind=Kind.BLOCK_SUM,
-        job=job.number,
-        round_number=0,
-        exchange=exchange,
-        client=client,
-        aux=first,
-        flags=Flag.ANNOUNCE,
-    )
+    return _packet(Kind.BLOCK_SUM, job, client, aux=first, flags=Flag.ANNOUNCE, **place)
 
 
 def block(
@@ -146,20 +120,19 @@ def block(
     levels: Sequence[int],
     *,
     following: int = END,
-    exchange: int = 0,
+    **place: int,
 ) -> Packet:
     """Return a block that names the client's next one."""
-    return Packet(
-        kind=Kind.BLOCK_SUM,
-        job=job.number,
-        round_number=0,
-        exchange=exchange,
-        client=client,
+    return _packet(
+        Kind.BLOCK_SUM,
+        job,
+        client,
         packet=number,
         n_items=len(levels),
         aux=following,
         bits=32,
         body=np.array(levels, dtype="<i4").tobytes(),
+        **place,
     )
 
 
@@ -174,27 +147,24 @@ def pairs(
     values: dict[int, int],
     *,
     size: int = 16,
-    packet: int = 0,
-    exchange: int = 0,
     bits: int = 32,
     is_narrow: bool = False,
     is_last: bool = True,
+    **place: int,
 ) -> Packet:
     """Return a packet of an indexed sum; ``values`` maps addresses to levels."""
     n_index = index_width(size, is_narrow=is_narrow)
     words = [i | (level % (1 << bits)) << n_index for i, level in values.items()]
-    return Packet(
-        kind=Kind.INDEXED_SUM,
-        job=job.number,
-        round_number=0,
-        exchange=exchange,
-        client=client,
-        packet=packet,
+    return _packet(
+        Kind.INDEXED_SUM,
+        job,
+        client,
         n_items=len(values),
         aux=size,
         bits=bits,
         flags=Flag(Flag.LAST * is_last | Flag.NARROW * is_narrow),
         body=pack(words, n_index + bits),
+        **place,
     )
 
 

@@ -65,29 +65,20 @@ class Asker:
         return asked, {"peak": peaks.max()}
 
     def sum(self) -> Question:
-        n_levels, n_clients = self.length(), len(self.clients)
-        least = n_clients.bit_length() + 1
-        # Eight lanes always fit eight bytes of payload when they are not wider.
-        bits = int(self.rng.integers(least, min(33, self.payload_bytes + 1)))
-        limit = ((1 << (bits - 1)) - 1) // n_clients
-        lanes = self.rng.integers(0, 2 * limit + 1, (n_clients, n_levels))
-        lanes[:, 0] = 2 * limit
-        asked: dict[int, Exchange] = {
-            client: Sum(
-                pack_lanes(self.make(lanes[i]), bits), n_levels, bits, bits, limit
-            )
-            for i, client in enumerate(self.clients)
-        }
-        total = to_numpy(pack_lanes(lanes.sum(axis=0), bits))
-        return asked, {"lanes": total, "n_levels": n_levels, "limit": limit}
+        return self._sum(self.length(), is_narrow_up=False)
 
     def wide_sum(self) -> Question:
         """Lanes that are just wide enough for levels, and wider ones for sums."""
-        n_levels, n_clients = self.length(most=9000), len(self.clients)
+        return self._sum(self.length(most=9000), is_narrow_up=True)
+
+    def _sum(self, n_levels: int, *, is_narrow_up: bool) -> Question:
+        n_clients = len(self.clients)
         least = n_clients.bit_length() + 1
-        bits = int(self.rng.integers(least, min(33, self.payload_bytes + 1)))
+        # Eight lanes always fit eight bytes of payload when they are not wider.
+        bits = bits_up = int(self.rng.integers(least, min(33, self.payload_bytes + 1)))
         limit = ((1 << (bits - 1)) - 1) // n_clients
-        bits_up = int(self.rng.integers((2 * limit).bit_length(), bits + 1))
+        if is_narrow_up:
+            bits_up = int(self.rng.integers((2 * limit).bit_length(), bits + 1))
         lanes = self.rng.integers(0, 2 * limit + 1, (n_clients, n_levels))
         lanes[:, 0] = 2 * limit
         asked: dict[int, Exchange] = {
@@ -97,7 +88,8 @@ class Asker:
             for i, client in enumerate(self.clients)
         }
         total = to_numpy(pack_lanes(lanes.sum(axis=0), bits))
-        return asked, {"lanes": total, "n_levels": n_levels, "bits": bits}
+        expected = {"n_levels": n_levels, "bits": bits, "limit": limit}
+        return asked, {"lanes": total, **expected}
 
     def block_sum(self) -> Question:
         length = min(5, self.payload_bytes // 4)

@@ -29,7 +29,7 @@ from fediac.switch.adder import widen
 from fediac.transports.arrays import add_lanes
 from fediac.wire.pairs import pack_pairs, unpack_pairs
 from tests.packets import pack
-from tests.support import KINDS, bytes_of, normal_update, stream, to_numpy
+from tests.support import KINDS, Make, bytes_of, normal_update, stream, to_numpy
 
 masks = hnp.arrays(np.bool_, st.integers(0, 300))
 kinds = st.sampled_from(sorted(KINDS))
@@ -138,10 +138,10 @@ def chunks_of(length: int) -> Iterator[None]:
         yield
 
 
-def run_phases(update: Any, n_votes: int, law: Law) -> list[Any]:
+def run_phases(update: Any, make: Make, n_votes: int, law: Law) -> list[Any]:
     """Both phases of one client that agrees with itself: all there is to compare."""
-    kept = update.copy()
-    corrected = correct(update, update, out=kept)
+    kept = make(update)
+    corrected = correct(make(update), make(update), out=kept)
     votes = draw_votes(corrected, n_votes, stream("votes"), law=law)
     gia = agree([votes, votes], 2)
     grid = Grid.of(peak=max(corrected.peak, 1e-20), bits=11, n_clients=3)
@@ -151,15 +151,20 @@ def run_phases(update: Any, n_votes: int, law: Law) -> list[Any]:
     return [bytes_of(votes), bytes_of(sent.lanes), bytes_of(kept), facts, energies]
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 9000), st.sampled_from(LAWS), st.data())
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9000),
+    st.sampled_from(LAWS),
+    st.sampled_from(sorted(KINDS)),
+    st.data(),
+)
 def test_no_result_depends_on_the_length_of_chunks(
-    dim: int, law: Law, data: Any
+    dim: int, law: Law, kind: str, data: Any
 ) -> None:
     n_votes = data.draw(st.integers(1, dim))
-    update = normal_update(dim, seed=dim)
+    arguments = normal_update(dim, seed=dim), KINDS[kind], n_votes, law
     with chunks_of(1 << 17):
-        expected = run_phases(update, n_votes, law)
+        expected = run_phases(*arguments)
     with chunks_of(4096):
-        assert run_phases(update, n_votes, law) == expected
-    assert run_phases(update, n_votes, law) == expected
+        assert run_phases(*arguments) == expected
+    assert run_phases(*arguments) == expected

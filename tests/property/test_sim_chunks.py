@@ -131,15 +131,20 @@ def simulate(case: Case) -> Any:
     )
 
 
+def refer(case: Case) -> Any:
+    """Return what the reference makes of a case, event by event."""
+    start_ps = round(case.start_s * PS)
+    return Simulation(
+        case.rows.rows, case.network, seed=case.seed, start_ps=start_ps
+    ).run()
+
+
 @given(cases())
 @settings(max_examples=60, deadline=None)
 def test_every_packet_is_served_when_the_reference_serves_it(case: Case) -> None:
     with native.disabled():
         timing = simulate(case)
-    start_ps = round(case.start_s * PS)
-    expected = Simulation(
-        case.rows.rows, case.network, seed=case.seed, start_ps=start_ps
-    ).run()
+    expected = refer(case)
     assert [tuple(row) for row in timing.packets.tolist()] == expected.packets
     finish = {each.client: each.finish_s for each in timing.clients}
     assert finish == {c: time / PS for c, time in sorted(expected.finish.items())}
@@ -153,10 +158,7 @@ def test_littles_law_and_the_utilization_law_hold(case: Case) -> None:
     """The reference adds up the queue's length over time; the simulator never does."""
     with native.disabled():
         timing = simulate(case)
-    start_ps = round(case.start_s * PS)
-    expected = Simulation(
-        case.rows.rows, case.network, seed=case.seed, start_ps=start_ps
-    ).run()
+    expected = refer(case)
     switch = timing.switch
     area = switch.mean_waiting * timing.round_s
     # Two roundings of a 53-bit product and quotient each.

@@ -297,16 +297,6 @@ class TestLevels:
         assert np.array_equal(outcome.state.residual, expected.astype(np.float32))
         assert outcome.state.bits == 10
 
-    def test_a_part_of_the_residual_may_be_forgotten(self) -> None:
-        outcomes = []
-        for fade in (0.0, 0.25):
-            client = start(FediAC(2, 5, 2, bits=10, fade=fade), some_update())
-            answer(client)
-            outcomes.append(answer(client, totals(answer(client, consensus()))))
-        whole, faded = (each.state.residual for each in outcomes)
-        assert np.array_equal(faded, whole * np.float32(0.75))
-        assert outcomes[0].facts == outcomes[1].facts
-
     def test_what_a_clipped_peak_cuts_stays_unsent(self) -> None:
         offered, outcomes = [], []
         for clip in (None, 0.5):
@@ -384,10 +374,3 @@ class TestNothingToSend:
         assert outcome.mean.parts == ()
         assert (outcome.facts.n_chosen, outcome.facts.scale) == (0, 0.0)
         assert outcome.facts.left_energy == outcome.facts.energy
-
-    def test_a_residual_fades_all_the_same(self) -> None:
-        client = start(FediAC(2, 5, 2, bits=10, fade=0.25), some_update())
-        answer(client)
-        outcome = answer(client, consensus(GIA & False))
-        faded = some_update() * np.float32(0.75)
-        assert np.array_equal(outcome.state.residual, faded)

@@ -13,6 +13,7 @@ from fediac.core.powerlaw import (
     fit_power_law,
     log_spaced_ranks,
 )
+from tests.support import refuses
 
 Make = Callable[[NDArray[Any]], Any]
 
@@ -135,9 +136,8 @@ def test_ranks_are_distinct_ascending_and_in_range(n_ranked: int) -> None:
 def test_an_update_without_a_law_is_refused(
     make: Make, values: list[float], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"^values must") as caught:
+    with refuses(message):
         fit_power_law(make(np.array(values, np.float32)))
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -153,6 +153,5 @@ def test_an_update_without_a_law_is_refused(
 def test_a_law_that_cannot_be_is_refused(
     settings: dict[str, float], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"must be finite") as caught:
+    with refuses(message):
         PowerLaw(**({"alpha": -0.5, "phi": 1.0, "peak": 1.0} | settings))
-    assert str(caught.value) == message

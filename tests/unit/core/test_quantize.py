@@ -233,21 +233,6 @@ class TestSendChosen:
         send_chosen(kept, pack_bits(make(mask)), GRID, stream(), out=kept)
         assert bytes_of(kept) == left.tobytes()
 
-    @pytest.mark.usefixtures("short_chunks")
-    def test_result_does_not_depend_on_chunks(
-        self, make: Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        values = normal_update(4 * 4096 + 77)
-        gia = pack_bits(make(np.random.default_rng(1).random(len(values)) < 0.4))
-        found = []
-        for length in (4096, 1 << 17):
-            monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", length)
-            out = make(values)
-            sent = send_chosen(make(values), gia, GRID, stream(), out=out)
-            facts = (sent.n_levels, sent.chosen_energy, sent.left_energy)
-            found.append((bytes_of(sent.lanes), bytes_of(out), facts))
-        assert found[0] == found[1]
-
     def test_what_the_clamp_cuts_stays_in_the_residual(self, make: Make) -> None:
         values = np.array([500.0, 1.0, -500.0], dtype=np.float32)
         out = make(values)

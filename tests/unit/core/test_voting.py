@@ -47,15 +47,6 @@ class TestBernoulli:
             # close to a uniform, a multiple of 2**-32.
             assert found[entry] == (uniform < probability)
 
-    @pytest.mark.usefixtures("short_chunks")
-    def test_votes_do_not_depend_on_chunks(
-        self, make: Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        values = normal_update(3 * 4096 + 77)
-        in_chunks = vote(make(values), 500)
-        monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", 1 << 17)
-        assert np.array_equal(in_chunks, vote(make(values), 500))
-
     def test_entry_with_all_the_mass_is_voted_for(self, make: Make) -> None:
         values = np.zeros(9, dtype=np.float32)
         values[4] = -3.0
@@ -98,15 +89,6 @@ class TestDraws:
         few, many = vote(values, 20, "draws"), vote(values, 200, "draws")
         assert 1 <= np.count_nonzero(few) <= 20
         assert np.all(many[few])
-
-    @pytest.mark.usefixtures("short_chunks")
-    def test_votes_do_not_depend_on_chunks(
-        self, make: Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        values = normal_update(3 * 4096 + 77)
-        in_chunks = vote(make(values), 9000, "draws")
-        monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", 1 << 17)
-        assert np.array_equal(in_chunks, vote(make(values), 9000, "draws"))
 
 
 @pytest.mark.parametrize("n_votes", [1, 30, 100])

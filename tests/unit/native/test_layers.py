@@ -4,7 +4,6 @@ Inputs are small whole numbers, so that every sum is exact in any order, with or
 fused multiply-add: results must be equal, not close.
 """
 
-import ctypes
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fediac import native
-from fediac.native import layers, library
+from fediac.native import library
 from fediac.native.layers import (
     ConvolutionShape,
     LayerKernels,
@@ -220,18 +219,3 @@ def test_kernels_are_not_used_where_they_are_disabled_or_vectors_are_short() -> 
         assert layer_kernels() is None
     with library.isa_capped_at(library.ISAS[0]):
         assert layer_kernels() is None
-
-
-def test_a_library_from_older_sources_is_rejected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    reasons: list[str] = []
-
-    def fail(_library: ctypes.CDLL, _signatures: library.Signatures) -> None:
-        raise AttributeError("fediac_convolve")
-
-    monkeypatch.setattr(layers, "declare", fail)
-    monkeypatch.setattr(layers, "isa_of", lambda _library: "avx2")
-    monkeypatch.setattr(library, "reject", reasons.append)
-    assert layer_kernels() is None
-    assert reasons == ["its C kernels were built from older sources"]

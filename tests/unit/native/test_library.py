@@ -1,11 +1,13 @@
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from fediac import native
-from fediac.native import dispatch, kernels, library
+from fediac.native import dispatch, kernels, layers, library, queueing
 from tests.support import refuses
 
 WITHOUT = (
@@ -53,6 +55,25 @@ def test_a_foreign_library_counts_as_missing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     with pytest.raises(OSError, match=r"is not a library of fediac's kernels$"):
         library.open_library(Path("other.so"))
+
+
+@pytest.mark.parametrize(
+    ("module", "load"),
+    [(layers, layers.layer_kernels), (queueing, queueing.queue_kernels)],
+)
+def test_a_library_from_older_sources_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, load: Callable[[], object]
+) -> None:
+    reasons: list[str] = []
+
+    def fail(_library: ctypes.CDLL, _signatures: library.Signatures) -> None:
+        raise AttributeError("fediac_serve_step")
+
+    monkeypatch.setattr(module, "declare", fail)
+    monkeypatch.setattr(layers, "isa_of", lambda _library: "avx2")
+    monkeypatch.setattr(library, "reject", reasons.append)
+    assert load() is None
+    assert reasons == ["its C kernels were built from older sources"]
 
 
 def test_a_library_without_some_kernel_counts_as_missing(

@@ -1,7 +1,5 @@
 """The compiled simulator: found where the library has it, done without elsewhere."""
 
-import ctypes
-
 import pytest
 
 from fediac import native
@@ -20,20 +18,6 @@ def test_structures_of_other_lengths_are_noticed(
 ) -> None:
     reasons: list[str] = []
     monkeypatch.setattr(queueing, "_STRUCTURES", (queueing.Draws,) * 9)
-    monkeypatch.setattr(library, "reject", reasons.append)
-    assert queue_kernels() is None
-    assert reasons == ["its C kernels were built from older sources"]
-
-
-def test_a_library_from_older_sources_is_rejected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    reasons: list[str] = []
-
-    def fail(_library: ctypes.CDLL, _signatures: library.Signatures) -> None:
-        raise AttributeError("fediac_serve_step")
-
-    monkeypatch.setattr(queueing, "declare", fail)
     monkeypatch.setattr(library, "reject", reasons.append)
     assert queue_kernels() is None
     assert reasons == ["its C kernels were built from older sources"]

@@ -312,9 +312,8 @@ def test_a_run_may_last_for_years() -> None:
 def test_what_cannot_be_simulated_is_refused(
     rows: Ledger, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"^[a-z]") as caught:
+    with refuses(message):
         simulate(rows, **changes)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -354,9 +353,8 @@ def test_a_round_longer_than_the_clock_is_refused(
 ) -> None:
     network = Network(constant_uplinks(1, 500.0), paper_switch("fast"))
     rows = ledger(packets(9000), exchange("serversum", 9000 * 375, 32, n_clients=1))
-    with pytest.raises(ValueError, match=r"^[a-z]") as caught:
+    with refuses(message):
         simulate(rows, replace(network, **changes))
-    assert str(caught.value) == message
 
 
 def test_rows_may_be_given_without_a_ledger() -> None:

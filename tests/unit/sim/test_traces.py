@@ -8,6 +8,7 @@ import pytest
 
 from fediac.errors import TraceError
 from fediac.sim import load_trace, paper_uplinks, shipped_traces
+from tests.support import refuses
 
 
 def write(path: Path, text: str) -> Path:
@@ -81,9 +82,8 @@ def test_what_is_no_trace_is_refused(
     tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     path = write(tmp_path / name, text)
-    with pytest.raises(TraceError) as caught:
+    with refuses(f"{path}: {message}", TraceError):
         load_trace(path)
-    assert str(caught.value) == f"{path}: {message}"
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from fediac.compressors import (
@@ -22,80 +22,42 @@ from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream
 from fediac.errors import UpdateError
-from fediac.switch import Switch
-from fediac.training.cpu import CpuEngine
 from fediac.training.federation import (
     FederatedRound,
-    Federation,
     Progress,
     Statistics,
 )
 from fediac.training.flat import flatten_model
 from fediac.training.local import draw_batches, normalize
 from fediac.training.local_settings import LocalSettings
-from fediac.training.models import Shape
 from tests.support import bytes_of, refuses
-from tests.tiny import OneAlgorithm, normed_model, plain_model, seeded, tiny_dataset
+from tests.tiny import plain_model, seeded
+from tests.unit.training.federations import (
+    DATA,
+    DIM,
+    Make,
+    N,
+    federations,
+    run_rounds,
+)
 
-DATA = tiny_dataset()
-N = 4
-DIM, N_STATISTICS = 483, 8
+N_STATISTICS = 8
 BIASES = (36, 40)
 """Where the convolution's begin and end."""
 
 HOT = np.arange(0, DIM, 2)
 N_SENT, BLOCK = 24, 10
 
-Make = Callable[..., OneAlgorithm]
-
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    engines: list[CpuEngine] = []
-
-    def build(
-        compressor: Compressor | None = None,
-        model: Callable[[Shape, int], nn.Module] = normed_model,
-        n_clients: int = N,
-        n_participants: int | None = None,
-        **settings: Any,
-    ) -> OneAlgorithm:
-        shares = np.array_split(np.arange(len(DATA.train)), n_clients)
-        local = LocalSettings(steps=2, batch_size=8, lr=settings.pop("lr", 0.1))
-        engine = CpuEngine(
-            lambda: seeded(model), DATA, shares, local, seed=5, n_at_once=2
-        )
-        engines.append(engine)
-        n = n_participants or n_clients
-        federation = Federation(
-            engine=engine,
-            model=engine.model,
-            n_clients=n_clients,
-            n_participants=n,
-            rate=local.rate,
-            seed=5,
-            switch=Switch(),
-            **settings,
-        )
-        return OneAlgorithm(federation, compressor or FedAvg(n))
-
-    yield build
-    for engine in engines:
-        engine.close()
+    with federations() as factory:
+        yield factory
 
 
 def payload_bytes(done: FederatedRound, direction: Any, phase: str) -> float:
     rows = done.ledger.select(direction=direction, phase=phase)
     return rows.traffic().payload_bits / 8
-
-
-def run_rounds(federation: OneAlgorithm, n_rounds: int) -> list[FederatedRound]:
-    progress = federation.start()
-    rounds = []
-    for _ in range(n_rounds):
-        rounds.append(federation.run_round(progress))
-        progress = rounds[-1].progress
-    return rounds
 
 
 def plain_sgd(parameters: Tensor, *, round_number: int, rate: float) -> Tensor:
@@ -114,7 +76,7 @@ def plain_sgd(parameters: Tensor, *, round_number: int, rate: float) -> Tensor:
 
 
 def test_averaging_one_client_is_plain_sgd(make: Make) -> None:
-    federation = make(model=plain_model, n_clients=1)
+    federation = make(model=plain_model, shares=1)
     progress = federation.start()
     for number in (1, 2, 3):
         done = federation.run_round(progress)

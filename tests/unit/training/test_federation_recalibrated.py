@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,24 @@ from fediac.compressors import (
 )
 from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
-from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
-from fediac.training.federation import FederatedRound, Federation
+from fediac.training.federation import FederatedRound
 from fediac.training.flat import flatten_model
 from fediac.training.local import normalize
-from fediac.training.local_settings import LocalSettings
 from fediac.training.models import Shape
 from fediac.training.recalibration import draw_examples
 from tests.support import bytes_of, refuses
-from tests.tiny import OneAlgorithm, normed_model, seeded, tiny_dataset
+from tests.tiny import normed_model, seeded
+from tests.unit.training.federations import (
+    DATA,
+    DIM,
+    Make,
+    N,
+    federations,
+    run_rounds,
+)
 
-DATA = tiny_dataset()
-N, DIM, BATCH_SIZE = 4, 483, 5
+BATCH_SIZE = 5
 BY_LABEL = np.array_split(np.argsort(DATA.train.labels, kind="stable"), N)
 """Clients of a label or two each."""
 
@@ -45,8 +51,6 @@ COMPRESSORS: dict[str, Compressor] = {
     "fedavg": FedAvg(N),
     "topk": TopK(N, 24),
 }
-
-Make = Callable[..., OneAlgorithm]
 
 
 def group_model(shape: Shape, n_classes: int) -> nn.Module:
@@ -95,44 +99,10 @@ def noisy_model(shape: Shape, n_classes: int) -> nn.Module:
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    engines: list[CpuEngine] = []
-
-    def build(
-        compressor: Compressor | None = None,
-        model: Callable[[Shape, int], nn.Module] = normed_model,
-        n_participants: int = N,
-        n_at_once: int = 2,
-        **settings: Any,
-    ) -> OneAlgorithm:
-        local = LocalSettings(steps=2, batch_size=BATCH_SIZE, lr=0.1)
-        engine = CpuEngine(
-            lambda: seeded(model), DATA, BY_LABEL, local, seed=5, n_at_once=n_at_once
+    with federations() as factory:
+        yield partial(
+            factory, shares=BY_LABEL, batch_size=BATCH_SIZE, statistics="recalibrate"
         )
-        engines.append(engine)
-        federation = Federation(
-            engine=engine,
-            model=engine.model,
-            n_clients=N,
-            n_participants=n_participants,
-            rate=local.rate,
-            seed=5,
-            switch=Switch(),
-            **({"statistics": "recalibrate"} | settings),
-        )
-        return OneAlgorithm(federation, compressor or FedAvg(n_participants))
-
-    yield build
-    for engine in engines:
-        engine.close()
-
-
-def run_rounds(federation: OneAlgorithm, n_rounds: int) -> list[FederatedRound]:
-    rounds: list[FederatedRound] = []
-    progress = federation.start()
-    for _ in range(n_rounds):
-        rounds.append(federation.run_round(progress))
-        progress = rounds[-1].progress
-    return rounds
 
 
 def by_plain_pytorch(done: FederatedRound, client: int) -> Tensor:

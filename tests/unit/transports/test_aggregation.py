@@ -138,15 +138,6 @@ def test_phase_names_the_rows_and_has_random_numbers_of_its_own() -> None:
         assert plain.ledger.traffic(view) == named.ledger.traffic(view)
 
 
-def test_tensors_give_tensors() -> None:
-    updates = [torch.from_numpy(update) for update in some_updates()]
-    result = aggregate(updates, SwitchML(4), seed=1, round_number=1)
-    same = aggregate(some_updates(), SwitchML(4), seed=1, round_number=1)
-    assert isinstance(result.mean, torch.Tensor)
-    assert isinstance(result.states[0].residual, torch.Tensor)
-    assert bytes_of(result.mean) == bytes_of(same.mean)
-
-
 def test_tensors_on_an_accelerator_are_added_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

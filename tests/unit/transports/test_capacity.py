@@ -7,6 +7,7 @@ import pytest
 
 from fediac import FediAC, Libra, OmniReduce, Switch, SwitchML, aggregate
 from fediac.compressors import Compressor
+from tests.support import refuses
 
 DIM = 20_000
 UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.float32))
@@ -75,7 +76,7 @@ def test_a_switch_without_room_changes_nothing(
 ) -> None:
     states = aggregate(UPDATES, compressor, seed=1, round_number=1).states
     before = [np.asarray(each.residual).tobytes() for each in states]
-    with pytest.raises(ValueError, match="must") as caught:
+    with refuses(text):
         aggregate(
             UPDATES,
             compressor,
@@ -85,5 +86,4 @@ def test_a_switch_without_room_changes_nothing(
             states=states,
             out=states,
         )
-    assert str(caught.value) == text
     assert [np.asarray(each.residual).tobytes() for each in states] == before

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fediac import Switch, aggregate
+from fediac import aggregate
 from fediac.compressors import (
     FedAvg,
     FediAC,
@@ -241,10 +241,3 @@ def test_hot_entries_are_chosen_by_a_vector_and_a_number() -> None:
     n_hot: Any = "2"
     with refuses("n_hot must be a whole number, got '2'", TypeError):
         choose_hot(np.ones(5), n_hot)
-
-
-@pytest.mark.parametrize("register_bytes", ["1 MB", 1e6, None])
-def test_memory_is_a_whole_number(register_bytes: Any) -> None:
-    text = f"register_bytes must be a whole number, got {register_bytes!r}"
-    with refuses(text, TypeError):
-        Switch(register_bytes)

@@ -195,19 +195,3 @@ def test_sizes_may_be_numbers_of_numpy() -> None:
     switch = Switch(number(1 << 16), payload_bytes=number(100))
     job = switch.open(number(2), present=number(3), quorum=number(2))
     assert (job.layout.n_clients, job.present, job.quorum) == (2, 3, 2)
-
-
-@pytest.mark.parametrize("name", ["n_clients", "present", "quorum", "register_bytes"])
-def test_a_job_that_is_refused_takes_no_registers(name: str) -> None:
-    switch = Switch()
-    settings: dict[str, Any] = {"n_clients": 2} | {name: 2.5}
-    with refuses(f"{name} must be a whole number, got 2.5", TypeError):
-        switch.open(**settings)
-    assert switch.open(2).layout.register_bytes == switch.register_bytes
-
-
-@pytest.mark.parametrize("value", ["100", 100.5, None, True])
-def test_room_in_a_packet_is_a_whole_number(value: Any) -> None:
-    text = f"payload_bytes must be a whole number, got {value!r}"
-    with refuses(text, TypeError):
-        Switch(payload_bytes=value)

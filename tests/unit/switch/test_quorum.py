@@ -72,17 +72,3 @@ def test_the_longest_answer_holds_the_bitmap_of_1024_clients() -> None:
     job = switch.open(1024, quorum=1)
     answer = answer_to(switch, lanes(job, 1023, [9] * 16))
     assert answer.body == bytes([9] * 16) + bytes(127) + b"\x80"
-
-
-@pytest.mark.parametrize("quorum", [0, 4])
-def test_a_quorum_that_cannot_be_is_an_error(switch: Switch, quorum: int) -> None:
-    message = rf"^quorum must be in 1\.\.3 \(clients present\), got {quorum}$"
-    with pytest.raises(ValueError, match=message):
-        switch.open(3, quorum=quorum)
-
-
-@pytest.mark.parametrize("present", [0, 0b1000, -1])
-def test_present_clients_must_be_clients(switch: Switch, present: int) -> None:
-    message = rf"^present must name some of 3 clients, got {present:#b}$"
-    with pytest.raises(ValueError, match=message):
-        switch.open(3, present=present)

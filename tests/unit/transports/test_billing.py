@@ -30,6 +30,14 @@ def rows(count: int) -> Any:
     return np.zeros((count, 5), dtype=np.int32)
 
 
+def bill(exchange: Any, answer: Any, *clients: int) -> list[Any]:
+    """Return the rows of an exchange that clients ask, by default client 0 alone."""
+    requests = dict.fromkeys(clients or (0,), exchange)
+    return list(
+        bill_exchange(requests, answer, round_number=5, step=2, payload_bytes=1440)
+    )
+
+
 # Exchange, answer, then (items, bits) up and down and the kind and destination.
 BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
     "tally": (
@@ -74,26 +82,24 @@ BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
 @pytest.mark.parametrize("kind", BILLS)
 def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     exchange, answer, up, down, destination = BILLS[kind]
-    requests = {3: exchange, 7: exchange}
-    bill = bill_exchange(requests, answer, round_number=5, step=2, payload_bytes=1440)
-    assert [(row.client, row.direction) for row in bill] == [
+    found = bill(exchange, answer, 3, 7)
+    assert [(row.client, row.direction) for row in found] == [
         (3, "up"),
         (7, "up"),
         (3, "down"),
         (7, "down"),
     ]
-    assert {(row.n_items, row.bits_per_item) for row in bill[:2]} == {up}
-    assert {(row.n_items, row.bits_per_item) for row in bill[2:]} == {down}
-    assert {row.phase for row in bill} == {exchange.phase}
-    assert {(row.kind, row.destination) for row in bill} == {(kind, destination)}
-    assert {(row.round_number, row.step) for row in bill} == {(5, 2)}
-    assert {row.payload_bytes for row in bill} == {1440}
+    assert {(row.n_items, row.bits_per_item) for row in found[:2]} == {up}
+    assert {(row.n_items, row.bits_per_item) for row in found[2:]} == {down}
+    assert {row.phase for row in found} == {exchange.phase}
+    assert {(row.kind, row.destination) for row in found} == {(kind, destination)}
+    assert {(row.round_number, row.step) for row in found} == {(5, 2)}
+    assert {row.payload_bytes for row in found} == {1440}
 
 
 def test_narrow_lanes_are_billed_in_either_width() -> None:
-    asked = {3: Sum(BYTES, 5000, 8, 12, 9)}
-    answer = Totals(BYTES, 5000, 12, 9, EVERYONE)
-    up, down = bill_exchange(asked, answer, round_number=5, step=2, payload_bytes=1440)
+    asked, answer = Sum(BYTES, 5000, 8, 12, 9), Totals(BYTES, 5000, 12, 9, EVERYONE)
+    up, down = bill(asked, answer)
     assert (up.n_items, up.bits_per_item, up.widths) == (5000, 8, (8, 12))
     assert (down.n_items, down.bits_per_item, down.widths) == (5000, 12, (8, 12))
     # 1,440 lanes up in a packet, 960 down: 3 answers of two packets, one of one.
@@ -107,39 +113,28 @@ def test_pairs_are_billed_with_the_widths_they_have(
     size: int, *, is_narrow: bool, bits: int
 ) -> None:
     levels = INT32[:1]
-    bill = bill_exchange(
-        {0: IndexedSum(np.arange(1), levels, size, 12, is_narrow)},
+    found = bill(
+        IndexedSum(np.arange(1), levels, size, 12, is_narrow),
         IndexedTotals(np.arange(1), levels, EVERYONE),
-        round_number=1,
-        step=0,
-        payload_bytes=1440,
     )
-    assert {row.bits_per_item for row in bill} == {bits}
+    assert {row.bits_per_item for row in found} == {bits}
 
 
 def test_whole_numbers_for_the_server_are_billed_with_the_widths_asked() -> None:
     values, indices = np.zeros(5), np.arange(5)
-    bill = bill_exchange(
-        {0: ServerSum(values, indices, 12, 24)},
-        ServerTotals(values, indices, EVERYONE),
-        round_number=1,
-        step=0,
-        payload_bytes=1440,
+    found = bill(
+        ServerSum(values, indices, 12, 24), ServerTotals(values, indices, EVERYONE)
     )
-    assert {row.bits_per_item for row in bill} == {36}
+    assert {row.bits_per_item for row in found} == {36}
 
 
 def test_sparse_floats_are_billed_with_their_indices() -> None:
     for dtype, bits in ((np.float32, 64), (np.float64, 96)):
         values, indices = np.zeros(5, dtype), np.arange(5)
-        bill = bill_exchange(
-            {0: ServerSum(values, indices)},
-            ServerTotals(values, indices, EVERYONE),
-            round_number=1,
-            step=0,
-            payload_bytes=1440,
+        found = bill(
+            ServerSum(values, indices), ServerTotals(values, indices, EVERYONE)
         )
-        assert {row.bits_per_item for row in bill} == {bits}
+        assert {row.bits_per_item for row in found} == {bits}
 
 
 @pytest.mark.parametrize(
@@ -149,23 +144,11 @@ def test_blocks_are_announced_up_and_down_unless_block_0_is_there(
     first_block: int, n_down: int
 ) -> None:
     blocks = np.array([first_block, 8])
-    bill = bill_exchange(
-        {0: BlockSum(blocks, rows(2))},
-        BlockTotals(blocks, rows(2), EVERYONE),
-        round_number=1,
-        step=0,
-        payload_bytes=1440,
-    )
-    assert [row.n_packets(WIRE) for row in bill] == [3, n_down]
+    found = bill(BlockSum(blocks, rows(2)), BlockTotals(blocks, rows(2), EVERYONE))
+    assert [row.n_packets(WIRE) for row in found] == [3, n_down]
 
 
 def test_no_blocks_at_all_are_still_announced() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    bill = bill_exchange(
-        {0: BlockSum(nothing, rows(0))},
-        BlockTotals(nothing, rows(0), EVERYONE),
-        round_number=1,
-        step=0,
-        payload_bytes=1440,
-    )
-    assert [row.n_packets(WIRE) for row in bill] == [1, 1]
+    found = bill(BlockSum(nothing, rows(0)), BlockTotals(nothing, rows(0), EVERYONE))
+    assert [row.n_packets(WIRE) for row in found] == [1, 1]

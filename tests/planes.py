@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fediac import native
+from fediac.native import library
 
 PLANES = ("core", "native")
 
@@ -22,6 +23,16 @@ def require_native() -> None:
         pytest.fail("FEDIAC_REQUIRE names native, but the C kernels are not built")
     if is_missing:
         pytest.skip("native: the C kernels are not built")
+
+
+@contextmanager
+def instruction_set(name: str) -> Iterator[None]:
+    """Let the kernels use no more than ``name``; skip where the machine lacks it."""
+    require_native()
+    with library.isa_capped_at(name) as used:
+        if used != name:
+            pytest.skip(f"this machine has no {name}")
+        yield
 
 
 @contextmanager

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -6,36 +5,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fediac import native
 from fediac.core.bitpack import unpack_bits
 from fediac.core.chunks import HOST_CHUNK
 from fediac.core.magnitudes import N_PATTERNS, largest, pattern_counts
-from tests.support import refuses
+from tests.support import Make, refuses, to_numpy
 
-Make = Callable[[NDArray[Any]], Any]
-
-
-@pytest.fixture(params=["as installed", "without kernels"], autouse=True)
-def _both_paths(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if request.param == "without kernels":
-        monkeypatch.setattr(native, "kernels_for", lambda *_: None)
-
-
-@pytest.fixture(params=["numpy", "torch"])
-def make(request: pytest.FixtureRequest) -> Make:
-    return torch.from_numpy if request.param == "torch" else np.asarray
-
-
-@pytest.fixture(params=[np.float32, np.float64])
-def dtype(request: pytest.FixtureRequest) -> type[Any]:
-    kind: type[Any] = request.param
-    return kind
-
-
-def to_numpy(array: Any) -> NDArray[Any]:
-    return np.asarray(array)
+pytestmark = pytest.mark.usefixtures("both_paths")
 
 
 def leading_patterns(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ import pytest
 
 from fediac import native
 from fediac.native import kernels, library, threads
-from tests.planes import require_native
+from tests.planes import instruction_set, require_native
 
 
 @pytest.fixture(autouse=True)
@@ -15,9 +15,7 @@ def _built() -> None:
 @pytest.fixture(params=library.ISAS)
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run once with each instruction set."""
-    with library.isa_capped_at(request.param) as used:
-        if used != request.param:
-            pytest.skip(f"this machine has no {request.param}")
+    with instruction_set(request.param):
         yield request.param
 
 

@@ -11,7 +11,7 @@ from fediac.native import library, queueing
 from fediac.sim import exponential, gaussian
 from fediac.sim.compiled import _fill_draws
 from fediac.sim.draws import UNIT, Draws, exponentials, service_times
-from tests.planes import require_native
+from tests.planes import instruction_set
 
 STREAM = Stream(5, 1, 3, "draws")
 WORDS = np.array([0, 1, 2, 2**31 - 1, 2**31, 3037000499, 2**32 - 2, 2**32 - 1])
@@ -19,10 +19,7 @@ WORDS = np.array([0, 1, 2, 2**31 - 1, 2**31, 3037000499, 2**32 - 2, 2**32 - 1])
 
 @pytest.fixture(params=library.ISAS)
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    require_native()
-    with library.isa_capped_at(request.param) as used:
-        if used != request.param:
-            pytest.skip(f"this machine has no {request.param}")
+    with instruction_set(request.param):
         yield request.param
 
 

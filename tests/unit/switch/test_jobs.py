@@ -54,7 +54,7 @@ def test_a_switch_without_jobs_drops_everything(switch: Switch) -> None:
 def test_closing_a_job_twice_is_an_error(switch: Switch) -> None:
     job = switch.open(2)
     switch.close(job)
-    with pytest.raises(LocalProtocolError, match=r"^job 1 is not open$"):
+    with refuses("job 1 is not open", LocalProtocolError):
         switch.close(job)
 
 

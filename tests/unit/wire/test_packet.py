@@ -1,5 +1,4 @@
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from fediac.errors import RemoteProtocolError
 from fediac.wire.header import HEADER, HEADER_BYTES, Flag, Kind
 from fediac.wire.packet import Packet, decode, encode
+from tests.support import refuses
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "packets.json").read_text()
@@ -66,7 +66,7 @@ def test_what_another_protocol_says_is_refused(
 ) -> None:
     data = bytearray(VALID)
     data[place] = value
-    with pytest.raises(RemoteProtocolError, match=f"^{re.escape(message)}$"):
+    with refuses(message, RemoteProtocolError):
         decode(bytes(data))
 
 

@@ -396,7 +396,7 @@ from fediac.cli import main
 try:
     main(sys.argv[1:])
 except SystemExit as ended:
-    names = ("numpy", "scipy.stats", "torch", "matplotlib")
+    names = ("numpy", "scipy.stats", "torch", "matplotlib", "jinja2")
     found = [name for name in names if name in sys.modules]
     sys.stderr.write(json.dumps(found))
 """

@@ -3,7 +3,6 @@
 import pytest
 
 from fediac.console import count
-from fediac.report.markup import tag, text
 from fediac.report.number_words import (
     brief,
     digits,
@@ -86,12 +85,3 @@ def test_words_are_joined_as_in_a_sentence() -> None:
         "a, b and c",
     ]
     assert (count(1, "run"), count(1200, "run")) == ("1 run", "1,200 runs")
-
-
-def test_markup_is_escaped_and_units_stay_with_their_number() -> None:
-    assert text("<b> & 5 MiB") == "&lt;b&gt; &amp; 5\u00a0MiB"
-    assert tag("p", text("x"), data_run=1, hidden=None, title='"<') == (
-        '<p data-run="1" title="&quot;&lt;">x</p>'
-    )
-    assert tag("line", x1=0) == '<line x1="0"/>'
-    assert tag("input", disabled=True) == "<input disabled>"

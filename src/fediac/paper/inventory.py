@@ -6,6 +6,7 @@ from typing import Any
 
 from fediac.console import count
 from fediac.paper.stored import StoredRun
+from fediac.report.markdown import write_table
 from fediac.runs.provenance import Writer
 
 FILE = "runs.md"
@@ -64,13 +65,12 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
         "a round, the median. Each run's folder has its settings (config.toml) and a "
         "line a round (rounds.jsonl).",
         "",
-        f"| {' | '.join(_COLUMNS)} |",
-        f"| {' | '.join('---' for _ in _COLUMNS)} |",
+        write_table(_COLUMNS, [_cells(row) for row in rows]),
     ]
-    return "\n".join([*lines, *(_render(row) for row in rows)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _render(row: dict[str, Any]) -> str:
+def _cells(row: dict[str, Any]) -> list[str]:
     shown = row | {
         "accuracy": f"{100 * row['accuracy']:.2f} %",
         "best": f"{100 * row['best']:.2f} %",
@@ -80,7 +80,7 @@ def _render(row: dict[str, Any]) -> str:
         "compress s": f"{row['compress s']:.3f}",
         "commit": _short(row["commit"]),
     }
-    return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"
+    return [str(shown[name]) for name in _COLUMNS]
 
 
 def _short(commit: str) -> str:

@@ -23,6 +23,7 @@ from fediac.paper.target_rows import (
     spread,
 )
 from fediac.paper.targets import find_target
+from fediac.report.markdown import write_table
 
 _Cost: TypeAlias = Callable[[Row], float]
 
@@ -228,13 +229,11 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
     for family in dict.fromkeys(each.family for each in candidates):
         inside = [each for each in candidates if each.family == family]
         settings = list(dict.fromkeys(each.setting for each in inside))
-        lines += ["", f"## {family}", ""]
-        lines.append("| scenario | " + " | ".join(settings) + " |")
-        lines.append("| --- " * (len(settings) + 1) + "|")
+        rows = []
         for name in dict.fromkeys(each.scenario for each in inside):
             cells = [_cell(each) for each in inside if each.scenario == name]
-            title = find_scenario(name).paper.title
-            lines.append("| " + " | ".join((title, *cells)) + " |")
+            rows.append([find_scenario(name).paper.title, *cells])
+        lines += ["", f"## {family}", "", write_table(["scenario", *settings], rows)]
     return "\n".join([*lines, ""])
 
 

@@ -35,6 +35,7 @@ from fediac.paper.target_rows import (
     spread,
 )
 from fediac.paper.targets import find_target
+from fediac.report.markdown import write_table
 
 _GIVEN = tuple(entrant.name for entrant in MAIN)
 """Entrants with the settings of their scenario's file."""
@@ -273,15 +274,15 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "",
         _LEGEND,
         "",
-        "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
-        "| --- " * (len(HEADINGS) + 3) + "|",
     ]
+    rows = []
     for block in blocks:
         head = (block.scenario.paper.title, _targets(block))
         paper = _published(block) or NOTHING
         for line in block.lines:
             beside = paper if line is block.lines[0] else ""
             savings = map(_share_and_rival, line.savings)
-            cells = (*head, *_cells(line), *savings, beside)
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", f"The paper's values: {SOURCE}.", ""])
+            rows.append((*head, *_cells(line), *savings, beside))
+    columns = ("scenario", "target", *HEADINGS, "in the paper")
+    lines += [write_table(columns, rows), "", f"The paper's values: {SOURCE}.", ""]
+    return "\n".join(lines)

@@ -364,7 +364,12 @@ class TestMotivation:
         result = fediac("motivation", "--sizes=1000,20000", "--plot", path)
         assert (result.code, result.err) == (0, f"wrote {path}\n")
         assert "20,000" in result.out
-        assert path.read_text().lstrip().startswith("<?xml")
+        picture = path.read_text()
+        assert picture.startswith("<?xml")
+        shown = "Seconds a round against the model&#x27;s parameters; every algorithm "
+        assert f'<desc id="desc">{shown}' in picture
+        fediac("motivation", "--sizes=1000,20000", "--plot", path)
+        assert path.read_text() == picture
 
     def test_more_clients_than_a_switch_can_tell_apart_are_refused_at_once(
         self, fediac: Command

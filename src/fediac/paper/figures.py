@@ -24,18 +24,24 @@ from fediac.paper.figures_panels import (
 )
 from fediac.paper.figures_style import (
     LABELS,
-    Axes,
-    Figure,
     add_note,
     line_style,
-    open_figure,
-    save_figure,
     save_numbers,
 )
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import find_title
 from fediac.paper.stored import StoredRun
-from fediac.plan.plots import BLUE, GREEN, ORANGE, VERMILION, check_plot
+from fediac.plan.pictures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    Axes,
+    Figure,
+    check_plot,
+    open_figure,
+    save_figure,
+)
 
 _SIZES = (
     (BLUE, "o"),

@@ -5,16 +5,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fediac.paper.figures_style import (
-    NOTE_COLOUR,
-    Axes,
-    add_note,
-    open_figure,
-    save_figure,
-)
+from fediac.paper.figures_style import NOTE_COLOUR, add_note
 from fediac.paper.tables import Block, Line
 from fediac.paper.target_rows import describe_rounds
-from fediac.plan.plots import GREY, LINES, check_plot
+from fediac.plan.pictures import GREY, Axes, check_plot, open_figure, save_figure
+from fediac.plan.plots import LINES
 
 _N_COLUMNS = 3
 _ROOM = 1.9

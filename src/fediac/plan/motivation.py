@@ -34,7 +34,8 @@ from fediac.plan.networks import (
     describe_network,
     make_network,
 )
-from fediac.plan.plots import check_plot, plot_sizes
+from fediac.plan.pictures import check_plot
+from fediac.plan.plots import plot_sizes
 from fediac.sim import RoundTiming, simulate_round
 
 SIZES = tuple(round(10.0 ** (half / 2.0)) for half in range(10, 19))

@@ -21,7 +21,8 @@ from fediac.plan.networks import (
     describe_network,
     make_network,
 )
-from fediac.plan.plots import check_plot, plot_round
+from fediac.plan.pictures import check_plot
+from fediac.plan.plots import plot_round
 from fediac.sim import RoundTiming, simulate_round
 from fediac.transports import WIRE
 

@@ -1,7 +1,6 @@
 """How results are shown: for people through a console, for programs as JSON."""
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,15 +140,3 @@ def count(number: int, noun: str) -> str:
     Errors have `fediac.errors.say_count`: what they got can be pasted back.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def as_mib(n_bytes: float) -> str:
-    """Return bytes as text in MiB (2^20 bytes), four digits or all whole ones."""
-    mib = n_bytes / 2**20
-    n_decimals = max(0, 3 - math.floor(math.log10(mib))) if mib > 0.0 else 0
-    return f"{mib:,.{n_decimals}f} MiB"
-
-
-def as_percent(share: float) -> str:
-    """Return a share of 1 as text in percent, three digits that matter."""
-    return f"{100.0 * share:.3g} %"

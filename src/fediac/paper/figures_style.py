@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from fediac.files import write_whole
-from fediac.plan.pictures import BLUE, GREEN, GREY, ORANGE, SKY, VERMILION, Figure
+from fediac.plan.pictures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    Figure,
+    save_figure,
+)
 
 NOTE_COLOUR = "#555555"
 
@@ -51,7 +60,16 @@ def line_style(entrant: str) -> dict[str, Any]:
     }
 
 
-def save_numbers(numbers: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write what a picture shows as JSON beside it, a row in each line."""
+def save_with_numbers(
+    figure: Figure, path: Path, numbers: Sequence[Mapping[str, Any]], *, title: str
+) -> None:
+    """Write a picture, and what it shows as JSON beside it, a row in each line.
+
+    Raises:
+        ConfigError: The picture cannot be written.
+    """
+    beside = path.with_suffix(".json")
+    description = f"{title}. The numbers are in {beside.name}."
+    save_figure(figure, path, title=title, description=description)
     rows = ",\n".join(json.dumps(row, allow_nan=False) for row in numbers)
-    write_whole(path.with_suffix(".json"), f"[\n{rows}\n]\n")
+    write_whole(beside, f"[\n{rows}\n]\n")

@@ -13,14 +13,11 @@ from fediac.paper.entrants import CANDIDATES, Entrant, find_known
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.stored import StoredRun
 from fediac.paper.target_rows import (
-    MIB,
     NOT_YET,
     NOTHING,
-    SECONDS,
     Row,
-    describe_rounds,
+    describe_costs,
     make_row,
-    spread,
 )
 from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
@@ -187,13 +184,7 @@ def _cells(each: Candidate) -> tuple[str, ...]:
 
 def _numbers(each: Candidate) -> tuple[str, str, str]:
     """Return rounds, MiB and seconds to the target, or why there are none."""
-    if not each.rows:
-        return "not run", NOTHING, NOTHING
-    rounds = describe_rounds(each.rows)
-    if not each.reached:
-        return rounds, NOTHING, NOTHING
-    mib = spread([row.spent_mib for row in each.rows], MIB)
-    return rounds, mib, spread([row.spent_s for row in each.rows], SECONDS)
+    return describe_costs(each.rows) if each.rows else ("not run", NOTHING, NOTHING)
 
 
 def render_tables(candidates: Sequence[Candidate]) -> list[Group]:

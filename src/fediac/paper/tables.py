@@ -25,12 +25,10 @@ from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.stored import StoredRun
 from fediac.paper.sweeps import find_leaders
 from fediac.paper.target_rows import (
-    MIB,
     NOT_YET,
     NOTHING,
-    SECONDS,
     Row,
-    describe_rounds,
+    describe_costs,
     make_row,
     spread,
 )
@@ -201,11 +199,7 @@ def render_block(block: Block) -> Group:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    head = line.entrant, str(len(line.rows)), describe_rounds(line.rows)
-    if not line.reached:
-        return *head, NOTHING, NOTHING
-    mib = spread(line.values("payload_mib"), MIB)
-    return *head, mib, spread(line.values("time_s"), SECONDS)
+    return line.entrant, str(len(line.rows)), *describe_costs(line.rows)
 
 
 def _share(saving: Saving | None) -> str:

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from fediac.console import (
-    as_mib,
-    as_percent,
     count,
     open_console,
     write_json,
@@ -20,8 +18,10 @@ from fediac.core.bounds import (
     register_fills,
     smallest_bits,
 )
+from fediac.core.ledger import MIB
 from fediac.core.tuning import round_payload_bytes
 from fediac.errors import ArgumentError
+from fediac.number_words import mib, rough_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +133,13 @@ def _table(theory: Theory) -> Table:
     table.add_row(
         "expected_chosen",
         f"{theory.expected_chosen:,.0f}",
-        f"entries sent, {as_percent(theory.expected_share)} of all",
+        f"entries sent, {rough_percent(theory.expected_share)} of all",
     )
     table.add_row("min_bits", f"{theory.min_bits:.2f}", "bits must be above this")
     table.add_row("bits", f"{theory.bits}", "width of the sums, used for the rest")
     table.add_row("gamma", f"{theory.gamma:.4g}", "squared error; must be below 1")
     table.add_row(
-        "payload", as_mib(theory.payload_bytes), "a round, all clients, up and down"
+        "payload", mib(theory.payload_bytes / MIB), "a round, all clients, up and down"
     )
     table.add_row(
         "register fills",

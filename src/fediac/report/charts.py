@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fediac.report.number_words import tick
+from fediac.number_words import tick
 from fediac.report.reading import N_LOOKS
 from fediac.report.scales import Scale
 

@@ -3,9 +3,9 @@
 import statistics
 from collections.abc import Sequence
 
+from fediac.number_words import NOTHING, digits, seconds
 from fediac.report.charts import Axis, DotChart, Group
 from fediac.report.figures import Figure, Variant
-from fediac.report.number_words import NOTHING, digits, seconds
 from fediac.report.phases import timed_switches, timings_of
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero

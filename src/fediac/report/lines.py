@@ -4,9 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from fediac.console import count
-from fediac.report.charts import Axis, Level, LineChart, Series
-from fediac.report.figures import Figure, Variant, shown_rounds
-from fediac.report.number_words import (
+from fediac.number_words import (
     GAMMA,
     NOTHING,
     digits,
@@ -17,6 +15,8 @@ from fediac.report.number_words import (
     tick,
     whole,
 )
+from fediac.report.charts import Axis, Level, LineChart, Series
+from fediac.report.figures import Figure, Variant, shown_rounds
 from fediac.report.reading import Run
 from fediac.report.scales import (
     Scale,

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fediac.number_words import brief
 from fediac.report.charts import MARKERS, dash, look_class, marker
 from fediac.report.figures import Figure
 from fediac.report.finish_times import finish_by_client
@@ -17,7 +18,6 @@ from fediac.report.lines import (
     chosen_by_round,
     gamma_by_round,
 )
-from fediac.report.number_words import brief
 from fediac.report.phases import bytes_by_phase, time_by_phase
 from fediac.report.reading import Run
 from fediac.report.settings import settings_tables

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Sequence
 
 from fediac.core.ledger import MIB
+from fediac.number_words import NOTHING, digits, mib, seconds
 from fediac.report.charts import Axis, Bar, BarChart, Group
 from fediac.report.figures import Figure, Variant
-from fediac.report.number_words import NOTHING, digits, mib, seconds
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
 from fediac.report.tables import Row, Table, all_switches

@@ -5,3 +5,9 @@ COMPUTE_S = 0.1
 
 REGISTER_BYTES = 1 << 20
 """Memory of a switch."""
+
+RESNET18_DIM = 11_173_962
+"""Entries of the paper's model for CIFAR-10."""
+
+RESNET18_S = 2.0
+"""Simulated seconds that a client trains it in a round (Sec. V-A2)."""

@@ -65,7 +65,7 @@ def test_every_command_has_help(fediac: Command, command: str) -> None:
             "no such option: --resum; did you mean --resume?",
             "fediac run",
         ),
-        (["run", "a", "b"], "got unexpected extra argument(s) (b)", "fediac run"),
+        (["run", "a", "b"], "got unexpected extra argument (b)", "fediac run"),
         (["report"], "missing argument 'RUN'", "fediac report"),
         (
             ["simulate", "--switch"],
@@ -79,7 +79,9 @@ def test_a_wrong_command_line_is_one_line_and_where_help_is(
 ) -> None:
     result = fediac(*arguments)
     lines = f"error: {message}\nsee {command} --help\n"
-    assert result == Result(2, "", lines)
+    # Typer's versions do not agree on whether one argument is several.
+    found = result.err.replace("argument(s)", "argument")
+    assert (result.code, result.out, found) == (2, "", lines)
 
 
 def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:

@@ -248,6 +248,7 @@ class TestSimulate:
                 "--set is for algorithms of 'fediac list'; your own has its settings "
                 "in its file, got bits=3",
             ),
+            (["--memory=big"], "--memory must be a whole number, got 'big'"),
             (
                 ["--memory=10"],
                 "--memory must be at least 3200 for two packets of 1500 bytes "

@@ -11,6 +11,7 @@ import typer
 
 from fediac.cli import network, paper, rounds, runs, theory
 from fediac.cli.app import app
+from fediac.cli.options import OptionError
 from fediac.errors import INTERRUPTED, FediacError, say_reason
 
 __all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "theory"]
@@ -33,6 +34,8 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
     _summarize_whole(app)
     try:
         code = app(words, prog_name="fediac", standalone_mode=False)
+    except (FediacError, ValueError, OptionError) as error:
+        _fail(str(error) or type(error).__name__)
     except _UsageError as error:
         _fail(describe_usage(error), see=_command_of(error, words))
     except typer.Abort:
@@ -47,8 +50,6 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
         _fail(f"some number given is beyond what can be computed ({error})")
     except RecursionError:
         _fail("some file given is nested too deeply")
-    except (FediacError, ValueError) as error:
-        _fail(str(error) or type(error).__name__)
     sys.exit(_exit_code(code))
 
 

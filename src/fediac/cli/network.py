@@ -1,17 +1,25 @@
 """simulate and motivation: how long rounds take."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import RESNET18, RESNET18_S, named_options, path_parser
-from fediac.core.shares import parse_count, parse_number, parse_share
+from fediac.cli.options import (
+    count_option,
+    file_option,
+    memory_option,
+    named_options,
+    number_option,
+    share_option,
+    sizes_option,
+)
+from fediac.core.shares import parse_share
+from fediac.defaults import REGISTER_BYTES, RESNET18_DIM, RESNET18_S
 
-_Clients = Annotated[
-    str, typer.Option(metavar="N", help="Clients in a round, at most 1024.")
-]
+_Clients = Annotated[int, count_option("Clients in a round, at most 1024.", at_least=1)]
 _Switch = Annotated[
     str,
     typer.Option(
@@ -28,22 +36,18 @@ _RatesOption = Annotated[
     ),
 ]
 _Compute = Annotated[
-    str, typer.Option(metavar="SECONDS", help="Local training of every client.")
+    float,
+    number_option("How long every client trains in a round.", metavar="SECONDS"),
 ]
-_Seed = Annotated[
-    str, typer.Option(metavar="N", help="Seed for traces, links and servers.")
-]
-_Plot = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw a picture: .png, .pdf or .svg.",
-        parser=path_parser("--plot", "a file"),
-    ),
-]
+_Seed = Annotated[int, count_option("Seed for traces, links and servers.")]
+_Plot = Annotated[Path | None, file_option("Draw a picture: .png, .pdf or .svg.")]
 
 
 @app.command("simulate")
+@named_options(
+    *("dim", "n_clients", "n_chosen", "switch", "rates", "compute_s", "n_rounds"),
+    register_bytes="memory",
+)
 def _simulate(  # noqa: PLR0913 - one parameter for each option
     *,
     algorithm: Annotated[
@@ -62,32 +66,31 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = [],  # noqa: B006 - typer copies it
     dim: Annotated[
-        str, typer.Option(metavar="COUNT", help="Entries in an update.")
-    ] = RESNET18,
-    clients: _Clients = "20",
+        int, count_option("Entries in an update.", at_least=1, metavar="COUNT")
+    ] = RESNET18_DIM,
+    clients: _Clients = 20,
     chosen: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Entries that clients agree on: fediac's gia.  [default: what its "
-            "votes and threshold let expect]",
+        share_option(
+            "Entries that clients agree on: fediac's gia.  [default: as many as its "
+            "votes and threshold make likely]"
         ),
     ] = None,
     switch: _Switch = "fast",
     rates: _RatesOption = ["paper"],  # noqa: B006 - typer copies it
     memory: Annotated[
-        str,
-        typer.Option(
-            metavar="BYTES",
-            help="Bytes of registers: a number, or unbounded (as in the paper).",
+        int | None,
+        memory_option(
+            "The switch's registers: bytes, or unbounded.  [default: unbounded, as in "
+            "the paper]"
         ),
-    ] = "unbounded",
+    ] = None,
     compute: _Compute = RESNET18_S,
     rounds: Annotated[
-        str,
-        typer.Option(metavar="N", help="Rounds, one after another; at most 100,000."),
-    ] = "1",
-    seed: _Seed = "1",
+        int,
+        count_option("Rounds, one after another; at most 100,000.", at_least=1),
+    ] = 1,
+    seed: _Seed = 1,
     plot: _Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -115,65 +118,44 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
       fediac simulate --algorithm libra --set n_sent=0.1% --rounds 10 --plot round.png
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
-    from fediac.defaults import REGISTER_BYTES
     from fediac.plan.expected_traffic import ExpectedRound, check_clients
-    from fediac.plan.networks import NetworkSetting, parse_memory
+    from fediac.plan.networks import NetworkSetting
     from fediac.plan.simulate import run_simulate
     from fediac.runs.algorithm import make_named
 
-    with named_options(
-        *("dim", "n_clients", "n_chosen", "switch", "rates", "memory", "compute_s"),
-        *("n_rounds",),
-        register_bytes="memory",
-    ):
-        n_entries = parse_count(dim, name="dim", at_least=1)
-        n_clients = parse_count(clients, name="n_clients", at_least=1)
-        check_clients(n_clients)
-        register_bytes = parse_memory(memory, name="--memory")
-        setting = ExpectedRound(
+    check_clients(clients)
+    n_chosen = None
+    if chosen is not None:
+        n_chosen = parse_share(chosen, of=dim, name="n_chosen")
+    run_simulate(
+        ExpectedRound(
             algorithm=algorithm,
-            compressor=make_named(
-                algorithm, overrides, n_clients=n_clients, dim=n_entries
-            ),
-            dim=n_entries,
-            n_chosen=_share(chosen, of=n_entries, name="n_chosen"),
-            register_bytes=register_bytes or REGISTER_BYTES,
-        )
-        network = NetworkSetting(
-            switch,
-            tuple(rates),
-            register_bytes,
-            parse_number(compute, name="compute_s"),
-        )
-        run_simulate(
-            setting,
-            network,
-            n_rounds=parse_count(rounds, name="n_rounds", at_least=1),
-            seed=parse_count(seed, name="--seed"),
-            plot=plot,
-            as_json=as_json,
-        )
-
-
-def _share(text: str | None, *, of: int, name: str) -> int | None:
-    return None if text is None else parse_share(text, of=of, name=name)
+            compressor=make_named(algorithm, overrides, n_clients=clients, dim=dim),
+            dim=dim,
+            n_chosen=n_chosen,
+            register_bytes=memory or REGISTER_BYTES,
+        ),
+        NetworkSetting(switch, tuple(rates), memory, compute),
+        n_rounds=rounds,
+        seed=seed,
+        plot=plot,
+        as_json=as_json,
+    )
 
 
 @app.command("motivation")
+@named_options("n_clients", "switch", "rates", "compute_s")
 def _motivation(  # noqa: PLR0913 - one parameter for each option
     *,
-    clients: _Clients = "20",
+    clients: _Clients = 20,
     switch: _Switch = "fast",
     rates: _RatesOption = ["paper"],  # noqa: B006 - typer copies it
     compute: _Compute = RESNET18_S,
     sizes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Entries of the models: 1e5,1e7,1e9.  [default: 1e5 to 1e9]",
-        ),
+        Sequence[int] | None,
+        sizes_option("Entries of the models: 1e5,1e7,1e9.  [default: 1e5 to 1e9]"),
     ] = None,
-    seed: _Seed = "1",
+    seed: _Seed = 1,
     plot: _Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -190,19 +172,11 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
     from fediac.plan.motivation import SIZES, run_motivation
     from fediac.plan.networks import NetworkSetting
 
-    with named_options("n_clients", "switch", "rates", "compute_s"):
-        dims = list(SIZES)
-        if sizes is not None:
-            dims = [
-                parse_count(each, name="--sizes", at_least=1)
-                for each in sizes.split(",")
-            ]
-        compute_s = parse_number(compute, name="compute_s")
-        run_motivation(
-            NetworkSetting(switch, tuple(rates), None, compute_s),
-            n_clients=parse_count(clients, name="n_clients", at_least=1),
-            seed=parse_count(seed, name="--seed"),
-            plot=plot,
-            as_json=as_json,
-            sizes=dims,
-        )
+    run_motivation(
+        NetworkSetting(switch, tuple(rates), None, compute),
+        n_clients=clients,
+        seed=seed,
+        plot=plot,
+        as_json=as_json,
+        sizes=SIZES if sizes is None else sizes,
+    )

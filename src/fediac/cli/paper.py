@@ -1,13 +1,13 @@
 """paper: the tables and figures of the paper, from runs that anyone can repeat."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option, path_parser
-from fediac.core.shares import parse_number
+from fediac.cli.options import counts_option, folder_option, number_option
 
 _PRODUCTS = (
     "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
@@ -20,7 +20,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="WHAT...", help=f"Some of {_PRODUCTS}.", show_default=False
+            metavar="WHAT", help=f"Some of {_PRODUCTS}.", show_default=False
         ),
     ],
     quick: Annotated[
@@ -44,30 +44,26 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
             "or libra.  [default: all]",
         ),
     ] = None,
-    seeds: Annotated[
-        str, typer.Option(metavar="LIST", help="Seeds to run: 1,2,3 or 1-3.")
-    ] = "1",
+    seeds: Annotated[Sequence[int], counts_option("Seeds to run: 1,2,3 or 1-3.")] = (
+        1,
+    ),
     until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help="Simulated seconds of a figure's runs.  [default: the paper's 500; "
+        float | None,
+        number_option(
+            "Simulated seconds of a figure's runs.  [default: the paper's 500; "
             "quick: 1]",
+            metavar="SECONDS",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        out_option(
+        folder_option(
             "The folder of results.  [default: results; quick: runs/paper-quick]"
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The data folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]",
-            parser=path_parser("--data", "a folder"),
-        ),
+        folder_option("The data folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]"),
     ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch CIFAR if it is missing.")
@@ -134,11 +130,10 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     from fediac.paper.arguments import make_request, parse_scope
     from fediac.paper.command import paper_command
 
-    until_s = None if until is None else parse_number(until, name="--until")
     paper_command(
         make_request(
             what,
-            parse_scope(only, entrants, seeds, until_s=until_s, is_quick=quick),
+            parse_scope(only, entrants, seeds, until_s=until, is_quick=quick),
             out=out,
             data=data,
             device=device,

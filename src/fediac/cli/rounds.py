@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import RESNET18, named_options
-from fediac.core.shares import parse_count
+from fediac.cli.options import count_option, named_options
+from fediac.defaults import RESNET18_DIM
 from fediac.errors import ConfigError
 
 
@@ -16,7 +16,7 @@ def _list(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="[WHAT]",
+            metavar="WHAT",
             help="algorithms, or settings: every key of a run's TOML file.",
         ),
     ] = "algorithms",
@@ -42,14 +42,15 @@ def _list(
 
 
 @app.command("round")
+@named_options("dim", "n_clients")
 def _round(
     *,
     dim: Annotated[
-        str, typer.Option(metavar="COUNT", help="Entries in an update.")
-    ] = RESNET18,
+        int, count_option("Entries in an update.", at_least=1, metavar="COUNT")
+    ] = RESNET18_DIM,
     clients: Annotated[
-        str, typer.Option(metavar="N", help="Clients in the round, at most 1024.")
-    ] = "20",
+        int, count_option("Clients in the round, at most 1024.", at_least=1)
+    ] = 20,
     algorithms: Annotated[
         str | None,
         typer.Option(
@@ -58,9 +59,7 @@ def _round(
             "in the catalog]",
         ),
     ] = None,
-    seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed for updates and algorithms.")
-    ] = "1",
+    seed: Annotated[int, count_option("Seed for updates and algorithms.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Aggregate made-up updates with several algorithms, on one switch.
@@ -89,23 +88,17 @@ def _round(
     from fediac.plan.one_round import run_one_round
     from fediac.plugins import list_named
 
-    names = list_named(algorithms)
-    with named_options("dim", "n_clients"):
-        run_one_round(
-            names,
-            dim=parse_count(dim, name="dim", at_least=1),
-            n_clients=parse_count(clients, name="n_clients", at_least=1),
-            seed=parse_count(seed, name="--seed"),
-            as_json=as_json,
-        )
+    run_one_round(
+        list_named(algorithms), dim=dim, n_clients=clients, seed=seed, as_json=as_json
+    )
 
 
 @app.command("bench")
 def _bench(
     *,
     dim: Annotated[
-        str, typer.Option(metavar="COUNT", help="Entries in the vector.")
-    ] = RESNET18,
+        int, count_option("Entries in the vector.", at_least=1, metavar="COUNT")
+    ] = RESNET18_DIM,
     as_json: AsJson = False,
 ) -> None:
     """Measure every kernel against a memcpy of the same vector.
@@ -115,7 +108,7 @@ def _bench(
     """
     from fediac.plan.bench import run_bench
 
-    run_bench(dim=parse_count(dim, name="--dim", at_least=1), as_json=as_json)
+    run_bench(dim=dim, as_json=as_json)
 
 
 @app.command("doctor")

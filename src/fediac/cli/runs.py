@@ -7,18 +7,14 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option, path_parser
-from fediac.core.shares import parse_count
+from fediac.cli.options import (
+    count_option,
+    file_option,
+    folder_option,
+    path_argument,
+)
 
-_Config = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CONFIG.toml",
-        help="The settings.",
-        show_default=False,
-        parser=path_parser("CONFIG.toml", "a file"),
-    ),
-]
+_Config = Annotated[Path, path_argument("CONFIG.toml", "a file", "The settings.")]
 _Overrides = Annotated[
     list[str],
     typer.Option(
@@ -29,11 +25,8 @@ _Overrides = Annotated[
 ]
 _Data = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="The data folder, as data.folder.  [default: $FEDIAC_DATA or "
-        "~/.cache/fediac]",
-        parser=path_parser("--data", "a folder"),
+    folder_option(
+        "The data folder, as data.folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]"
     ),
 ]
 _Resume = Annotated[
@@ -74,7 +67,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
     out: Annotated[
-        Path | None, out_option("Where results go.  [default: runs/CONFIG]")
+        Path | None, folder_option("Where results go.  [default: runs/CONFIG]")
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     data: _Data = None,
@@ -139,7 +132,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     out: Annotated[
         Path | None,
-        out_option(
+        folder_option(
             "Gets a folder for each algorithm.  [default: runs/CONFIG-compared]"
         ),
     ] = None,
@@ -178,12 +171,10 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
 @app.command("demo")
 def _demo(
     *,
-    out: Annotated[Path, out_option("Where results go; made anew.")] = Path(
+    out: Annotated[Path, folder_option("Where results go; made anew.")] = Path(
         "runs/demo"
     ),
-    rounds: Annotated[
-        str, typer.Option(metavar="N", help="Rounds of each algorithm.")
-    ] = "10",
+    rounds: Annotated[int, count_option("Rounds of each algorithm.", at_least=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Train on digits with every algorithm, and write a page about it.
@@ -193,11 +184,10 @@ def _demo(
     """
     from fediac.runs.requirements import require_torch
 
-    n_rounds = parse_count(rounds, name="--rounds", at_least=1)
     require_torch()
     from fediac.api.demo import run_demo
 
-    run_demo(out, n_rounds=n_rounds, as_json=as_json)
+    run_demo(out, n_rounds=rounds, as_json=as_json)
 
 
 @app.command("report")
@@ -205,21 +195,18 @@ def _report(
     *,
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="Folders that runs wrote, or folders with runs up to 2 folders down.",
-            show_default=False,
-            parser=path_parser("RUN", "a folder"),
+        path_argument(
+            "RUN",
+            "a folder",
+            "Folders that runs wrote, or folders with runs up to 2 folders down.",
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
+            "Where to write; - is standard output.  [default: report.html]",
             "--output",
             "-o",
-            metavar="FILE",
-            help="Where to write; - is standard output.  [default: report.html]",
-            parser=path_parser("--output", "a file"),
         ),
     ] = None,
     kind: Annotated[

@@ -129,6 +129,8 @@ def parse_counts(text: str, *, name: str) -> list[int]:
             raise ArgumentError(
                 name, f"must name at most {MAX_LISTED:,} in a range, got {text!r}"
             )
+        if last > MAX_COUNT:
+            raise ArgumentError(name, f"must be below 2**64, got {last}")
         counts.update(range(first, last + 1))
     return sorted(counts)
 

@@ -20,9 +20,9 @@ from fediac.core.magnitudes import largest, pattern_counts
 from fediac.core.quantize import Grid, send_chosen
 from fediac.core.rng import Stream, to_unit
 from fediac.core.voting import draw_votes
+from fediac.defaults import RESNET18_DIM
 from fediac.errors import ArgumentError
 from fediac.plan.bench_round import RoundCost, time_rounds
-from fediac.plan.synthetic import RESNET18_DIM
 
 N_CLIENTS = 20
 THRESHOLD = 3

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
-from fediac.core.shares import parse_count
 from fediac.defaults import COMPUTE_S
 from fediac.errors import ArgumentError, TraceError, say_count
 from fediac.sim import (
@@ -135,13 +134,6 @@ def parse_rates(
         raise ArgumentError("rates", "must name at least one rate or file, got none")
     traces = [_load_trace(each) for each in written]
     return trace_uplinks(n_clients, traces, seed=seed)
-
-
-def parse_memory(text: str, *, name: str = "memory") -> int | None:
-    """Return the bytes of a switch's registers, None for ``unbounded``."""
-    if text.strip() == "unbounded":
-        return None
-    return parse_count(text, name=name)
 
 
 def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:

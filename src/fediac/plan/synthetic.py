@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from fediac.core.rng import Stream
 
-RESNET18_DIM = 11_173_962
-"""Entries of the paper's model for CIFAR-10."""
-
 ALPHA, PHI = -0.37, 0.32
 """What one round of ResNet-18 on CIFAR-10 gave."""
 

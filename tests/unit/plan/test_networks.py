@@ -7,7 +7,6 @@ import pytest
 from fediac.plan.networks import (
     NetworkSetting,
     make_network,
-    parse_memory,
     parse_rates,
     parse_switch,
 )
@@ -99,13 +98,6 @@ def test_fastest_switch_is_told(text: str) -> None:
         f"clock), got {text}"
     ):
         parse_switch(text)
-
-
-def test_memory_is_unbounded_or_bytes() -> None:
-    assert parse_memory("unbounded") is None
-    assert parse_memory("1e6") == 1_000_000
-    with pytest.raises(ValueError, match=r"^memory must be a whole number, got 'big'$"):
-        parse_memory("big")
 
 
 def test_bytes_of_memory_become_slots() -> None:

@@ -88,7 +88,7 @@ def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:
     result = fediac("simulate", "--algorithm=topk", "--dim=1e11", "--clients=1024")
     assert result.code == 2
     (line,) = result.err.splitlines()
-    assert line.startswith("error: some number given is beyond what can be computed (")
+    assert line.startswith("error: one of the numbers is too large or too small (")
 
 
 def test_a_terminal_without_some_character_shows_the_rest() -> None:
@@ -373,10 +373,10 @@ def test_a_command_runs_in_any_thread(fediac: Command) -> None:
             PermissionError(13, "Permission denied", "r.html"),
             "r.html: permission denied",
         ),
-        (MemoryError(), "not enough memory for what was asked"),
+        (MemoryError(), "not enough memory for this"),
         (
             MemoryError("Unable to allocate 1 PiB"),
-            "not enough memory for what was asked (Unable to allocate 1 PiB)",
+            "not enough memory for this (Unable to allocate 1 PiB)",
         ),
         (ValueError("two\nlines"), "two lines"),
     ],

@@ -23,21 +23,21 @@ _Clients = Annotated[int, count_option("Clients in a round, at most 1024.", at_l
 _Switch = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="fast, slow (the paper's), or packets a second as 1e6."
+        metavar="NAME", help="fast or slow (the paper's), or packets per second: 1e6."
     ),
 ]
 _RatesOption = Annotated[
     list[str],
     typer.Option(
         metavar="RATES",
-        help="Packets a second that clients send: paper (traces clipped to 200-2800), "
-        "nyumets (the traces as they are), uniform, 700, 200-2800, or a file. "
-        "Give the option again for more files.",
+        help="How many packets per second clients send: paper (traces clipped to "
+        "200-2800), nyumets (the same traces, not clipped), uniform, 700, 200-2800, or "
+        "a trace file. Repeat the option for several files.",
     ),
 ]
 _Compute = Annotated[
     float,
-    number_option("How long every client trains in a round.", metavar="SECONDS"),
+    number_option("How long each client trains in a round.", metavar="SECONDS"),
 ]
 _Seed = Annotated[int, count_option("Seed for traces, links and servers.")]
 _Plot = Annotated[Path | None, file_option("Draw a picture: .png, .pdf or .svg.")]
@@ -53,7 +53,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     algorithm: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="See 'fediac list'; or your own module:name."
+            metavar="NAME",
+            help="A name from 'fediac list', or module:name for your own.",
         ),
     ] = "fediac",
     overrides: Annotated[
@@ -61,8 +62,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting of the algorithm, as n_votes=1% or bits=8; 'fediac list "
-            "settings' shows all. May be repeated.",
+            help="A setting of the algorithm, such as n_votes=1% or bits=8; 'fediac "
+            "list settings' shows all. May be repeated.",
         ),
     ] = [],  # noqa: B006 - typer copies it
     dim: Annotated[
@@ -72,8 +73,8 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
     chosen: Annotated[
         str | None,
         share_option(
-            "Entries that clients agree on: fediac's gia.  [default: as many as its "
-            "votes and threshold make likely]"
+            "How many entries clients agree on (fediac's gia).  [default: as many as "
+            "expected from its votes and threshold]"
         ),
     ] = None,
     switch: _Switch = "fast",
@@ -96,20 +97,20 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Time rounds on a network, packet by packet, without training.
 
-    Clients send packets of 1,500 bytes as Poisson processes that follow real traces;
-    the switch serves them first come, first served; answers go down as soon as they
-    are complete. What a client would choose is taken to be spread evenly: blocks, hot
-    entries and unions are expected values. Real clients agree more, so a real round of
-    libra may take a third of what is said here.
+    Clients send packets of 1,500 bytes as Poisson processes whose rates follow real
+    traces. The switch serves packets in the order in which they arrive, and sends an
+    answer as soon as it is complete. The entries that a client chooses are assumed to
+    be spread evenly, so blocks, hot entries and unions are expected values. Real
+    clients agree more: a real round of libra may take a third of the time shown here.
 
     \b
-    upload s        from when the last client could begin until the switch (or
-                    the far server) had all packets of the phase
-    download s      from then until the last client had all answers
-    bottleneck      what the longest round needs most of: a client's uplink, the
-                    switch, the server, downlinks or local compute
-    --plot          packets waiting, switch utilization, slots in use, and each
-                    client's finish, in the longest round
+    upload s        from the moment the last client could begin until the switch
+                    (or the remote server) has all packets of the phase
+    download s      from then until the last client has all answers
+    bottleneck      what limits the longest round: a client's uplink, the switch,
+                    the server, the downlinks or local training
+    --plot          waiting packets, switch utilization, slots in use, and when each
+                    client finishes, in the longest round
 
     \b
     Examples:
@@ -153,7 +154,9 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
     compute: _Compute = RESNET18_S,
     sizes: Annotated[
         Sequence[int] | None,
-        sizes_option("Entries of the models: 1e5,1e7,1e9.  [default: 1e5 to 1e9]"),
+        sizes_option(
+            "Sizes of the models, in entries: 1e5,1e7,1e9.  [default: 1e5 to 1e9]"
+        ),
     ] = None,
     seed: _Seed = 1,
     plot: _Plot = None,
@@ -161,8 +164,8 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Time a round of every algorithm, for models up to 10^9 entries.
 
-    Every packet is simulated, so the largest models take a few seconds each. Settings
-    are every algorithm's defaults: the best that the paper found.
+    Every packet is simulated, so the largest models take a few seconds each. All
+    algorithms run with their defaults, the best settings that the paper found.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ def _list(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="algorithms, or settings: every key of a run's TOML file.",
+            help="algorithms, or settings for every key of a run's TOML file.",
         ),
     ] = "algorithms",
     as_json: AsJson = False,
@@ -55,8 +55,8 @@ def _round(
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Names of 'fediac list', or module:name of your own.  [default: all "
-            "in the catalog]",
+            help="Names from 'fediac list', or module:name for your own.  [default: "
+            "all that it lists]",
         ),
     ] = None,
     seed: Annotated[int, count_option("Seed for updates and algorithms.")] = 1,
@@ -64,20 +64,20 @@ def _round(
 ) -> None:
     """Aggregate made-up updates with several algorithms, on one switch.
 
-    The updates have power-law magnitudes like those of ResNet-18; clients agree on
-    most of the large entries. The table shows what each algorithm sends, what it asks
-    of the switch, and how near the mean it gets in a single round.
+    The updates have power-law magnitudes like those of ResNet-18, and clients agree on
+    most of the large entries. The table shows what each algorithm sends, what it needs
+    of the switch, and how close to the mean it gets in a single round.
 
     \b
     up, down        payload of all clients; 1 MiB is 2^20 bytes
-    wire            the same as real packets with all headers
-    aggregations    slots the switch completed
-    register        the most of its memory that was in use at a time
+    wire            the same, as real packets with all headers
+    aggregations    slots that the switch completed
+    register        the most switch memory in use at any time
     relative error  distance from the exact mean; what is missing stays in
                     the clients' residuals and is sent in later rounds
-    round           simulated: on the paper's links, with its fast switch, without
-                    local training
-    real            what it took here, all clients and the switch
+    round           simulated time on the paper's links with its fast switch,
+                    without local training
+    real            time it took here, for all clients and the switch
 
     \b
     Examples:
@@ -103,8 +103,8 @@ def _bench(
 ) -> None:
     """Measure every kernel against a memcpy of the same vector.
 
-    Times differ between machines and between runs; the ratio to a memcpy much less.
-    Caches are flushed before each repeat, since a real round finds them cold.
+    Times differ between machines and between runs; the ratio to a memcpy differs much
+    less. Caches are flushed before each repeat, because a real round finds them cold.
     """
     from fediac.plan.bench import run_bench
 
@@ -113,7 +113,7 @@ def _bench(
 
 @app.command("doctor")
 def _doctor(*, as_json: AsJson = False) -> None:
-    """Say what this machine has, and what a missing piece would bring."""
+    """Say what this machine has, and what installing the rest would bring."""
     from fediac.plan.doctor import run_doctor
 
     run_doctor(as_json=as_json)

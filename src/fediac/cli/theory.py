@@ -47,31 +47,31 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
     ] = 1.0,
     peak: Annotated[
         float | None,
-        number_option("Largest magnitude that really occurs.  [default: phi]"),
+        number_option("Largest magnitude that occurs.  [default: phi]"),
     ] = None,
     bits: Annotated[
         int | None,
         count_option(
-            "Width of the switch's sums (b).  [default: smallest above min_bits]"
+            "Width of the switch's sums (b).  [default: the smallest above min_bits]"
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict what a round sends and loses, by the paper's formulas.
 
-    The l-th largest magnitude of an update is taken to be phi * l^alpha. 'fediac tune'
-    reads alpha and phi off real updates. Shares are rounded up.
+    The l-th largest magnitude of an update is assumed to be phi * l^alpha. 'fediac
+    tune' fits alpha and phi to real updates. Shares are rounded up.
 
     \b
     expected_chosen  entries that reach the threshold, on average
-    min_bits         bits must be above this real number for gamma below 1
+    min_bits         bits must exceed this (not a whole number) for gamma below 1
     bits             the width used: as given, or the smallest above min_bits
     gamma            squared error of a round's compression, relative to the
                      update; training converges when it is below 1
-    payload          what all clients send and receive a round, without
+    payload          what all clients send and receive per round, without
                      headers; 1 MiB is 2^20 bytes
-    register fills   how often a switch with 1 MB (10^6 bytes) would fill its
-                     registers if every entry were sent, as 4 bytes
+    register fills   how many times over a switch with 1 MB (10^6 bytes) would fill
+                     its registers if every entry were sent as 4 bytes
 
     \b
     Examples:
@@ -122,26 +122,26 @@ def _tune(
             "clients]"
         ),
     ] = None,
-    top: Annotated[int, count_option("Candidates to list.", at_least=1)] = 10,
+    top: Annotated[int, count_option("How many candidates to list.", at_least=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Recommend a threshold and a width for updates like yours.
 
     An update is what a client's training changed: old parameters minus new ones, as one
-    flat array. The first round's are good ones to give. Each gets a power law
-    phi * rank^alpha; then every threshold is tried with the smallest usable width and
-    four more, and what the theory predicts is ranked by cost.
+    flat array. Those of the first round are a good choice. A power law
+    phi * rank^alpha is fitted to each. Then every threshold is tried with the smallest
+    usable width and the next four, and the theory's predictions are ranked by cost.
 
     \b
     threshold     votes an entry needs to be sent
     bits          width of the switch's sums
     entries sent  share of all entries that reach the threshold
-    a round       what all clients send and receive, without headers;
-                  1 MiB is 2^20 bytes
+    a round       what all clients send and receive in a round, without
+                  headers; 1 MiB is 2^20 bytes
     gamma         squared error of the compression, relative to the update;
-                  below 1 converges, and less is better
-    cost          bytes a round / (1 - gamma): bytes for the progress of one
-                  round without error
+                  training converges below 1, and less is better
+    cost          bytes per round / (1 - gamma): bytes for as much progress as
+                  one round without error makes
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fediac.compressors import CATALOG, Compressor, State
-from fediac.compressors.protocol import Round
+from fediac.compressors.protocol import Round, can_run_rounds
 from fediac.core.mean import Mean, MeanPart
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -215,8 +215,8 @@ def _arguments(
 
 def _checked(algorithm: str, made: Any, n_clients: int) -> Compressor:  # noqa: ANN401 - what a user returns
     """Return what was made, if it can run rounds of so many clients."""
-    is_class = isinstance(made, type)
-    if is_class or not callable(getattr(made, "run_round", None)):
+    if not can_run_rounds(made):
+        is_class = isinstance(made, type)
         what = f"the class {made.__name__}" if is_class else type(made).__name__
         raise AlgorithmError(
             f"algorithm {algorithm!r} must return a compressor, one with run_round, "

@@ -16,7 +16,7 @@ from fediac.api.arguments import (
     make_module,
 )
 from fediac.compressors import Compressor
-from fediac.compressors.checks import check_whole
+from fediac.core.integers import as_whole
 from fediac.core.ledger import PAYLOAD
 from fediac.core.rng import Stream
 from fediac.plan.networks import NetworkSetting, make_network
@@ -138,7 +138,7 @@ class Experiment:
 
         Called again, it goes on where the last one stopped.
         """
-        check_whole("n_rounds", n_rounds, at_least=1)
+        as_whole("n_rounds", n_rounds, at_least=1)
         return self._rounds(n_rounds)
 
     def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:

@@ -25,7 +25,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from fediac.compressors.checks import check_share, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -35,6 +34,7 @@ from fediac.compressors.forecast import (
     Expected,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits

@@ -9,8 +9,8 @@ algorithm turns it into what was not counted in place: memory is passed over onc
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
-from fediac.compressors.checks import check_clients, check_flag
 from fediac.compressors.protocol import Round, State
+from fediac.compressors.setting_checks import check_flag, check_numbers
 from fediac.compressors.steps import begin
 from fediac.core.corrected import Corrected
 from fediac.core.residual import check_fade, fade_residual
@@ -35,7 +35,7 @@ class ErrorFeedback(ABC):
     fade: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_clients(self)
+        check_numbers(self)
         check_flag("residual", self.residual)
         check_fade(self.fade, residual=self.residual)
 

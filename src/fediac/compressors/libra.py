@@ -20,12 +20,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from fediac.compressors.checks import (
-    check_flag,
-    check_share,
-    check_whole,
-    count_share,
-)
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -35,6 +29,11 @@ from fediac.compressors.forecast import (
     union_of,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import (
+    check_flag,
+    check_share,
+    count_share,
+)
 from fediac.compressors.settings import SUPPLIED
 from fediac.compressors.steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
@@ -48,6 +47,7 @@ from fediac.core.exchange import (
     ServerTotals,
     least_index_bits,
 )
+from fediac.core.integers import as_whole
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
 from fediac.core.quantize import (
@@ -75,7 +75,7 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
         n_hot: At most what the switch's registers hold
             (``Switch.indexed_capacity``).
     """
-    check_whole("n_hot", n_hot)
+    as_whole("n_hot", n_hot)
     if not hasattr(counts, "shape"):
         raise TypeError(
             "counts must be a vector, NumPy's or PyTorch's, "
@@ -157,10 +157,10 @@ class Libra(ErrorFeedback):
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)
         check_flag("narrow", self.narrow)
-        check_whole("bits", self.bits)
+        as_whole("bits", self.bits)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
         check_share("n_sent", self.n_sent)
-        check_whole("hot_rounds", self.hot_rounds, at_least=1)
+        as_whole("hot_rounds", self.hot_rounds, at_least=1)
         _check_hot(self.hot)
 
     @property

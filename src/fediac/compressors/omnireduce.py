@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from fediac.compressors.checks import check_share, check_whole, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -26,9 +25,11 @@ from fediac.compressors.forecast import (
     share_of_some,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import BlockSum, BlockTotals, Max
+from fediac.core.integers import as_whole
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import BlockMean, Mean
 from fediac.core.quantize import (
@@ -62,7 +63,7 @@ class OmniReduce(ErrorFeedback):
         ErrorFeedback.__post_init__(self)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_share("n_sent", self.n_sent)
-        check_whole("block", self.block, at_least=1)
+        as_whole("block", self.block, at_least=1)
 
     @property
     def measured(self) -> tuple[int, int]:

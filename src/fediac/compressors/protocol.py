@@ -108,6 +108,11 @@ class Compressor(Protocol):
         ...
 
 
+def can_run_rounds(given: object) -> bool:
+    """Return whether this is a compressor, not a class that makes one."""
+    return not isinstance(given, type) and callable(getattr(given, "run_round", None))
+
+
 def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:
     """Yield exchanges that travel together, each of another kind; return their answers.
 

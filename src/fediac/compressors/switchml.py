@@ -11,13 +11,13 @@ nearest rounding, as the FediAC paper's comparison implies; error feedback unles
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fediac.compressors.checks import check_whole
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Asks, AsksSum, Conditions, Expected
 from fediac.compressors.protocol import Facts, Outcome, Round, State
 from fediac.compressors.steps import add_levels, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Max, Sum
+from fediac.core.integers import as_whole
 from fediac.core.quantize import check_lanes
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -41,7 +41,7 @@ class SwitchML(ErrorFeedback):
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)
-        check_whole("bits", self.bits)
+        as_whole("bits", self.bits)
         check_rule(self.lanes)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 

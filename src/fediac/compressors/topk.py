@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
-from fediac.compressors.checks import check_share, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import left_energy
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import ServerSum, ServerTotals

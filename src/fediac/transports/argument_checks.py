@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from fediac.compressors.checks import check_whole
-from fediac.compressors.protocol import Compressor, State
+from fediac.compressors.protocol import Compressor, State, can_run_rounds
 from fediac.compressors.steps import nonfinite_error
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
@@ -31,30 +30,28 @@ def check_arguments(
     phase: object,
 ) -> None:
     """Refuse arguments of the wrong kind by their names, not from deep inside."""
-    if not _is_list(updates):
+    if not is_list(updates):
         raise TypeError(
             "updates must be a list of vectors, one a client, "
             f"got {type(updates).__name__}"
         )
-    if isinstance(compressor, type) or not callable(
-        getattr(compressor, "run_round", None)
-    ):
+    if not can_run_rounds(compressor):
         name = getattr(compressor, "__name__", type(compressor).__name__)
         raise TypeError(
             f"compressor must be one like FediAC(...), with run_round, got {name}"
         )
     if switch is not None and not isinstance(switch, Switch):
         raise TypeError(f"switch must be a Switch, got {type(switch).__name__}")
-    check_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
-    check_whole("seed", seed)
-    check_whole("round_number", round_number)
+    as_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
+    as_whole("seed", seed)
+    as_whole("round_number", round_number)
     if not isinstance(phase, str):
         raise TypeError(f"phase must be a word, got {type(phase).__name__}")
 
 
 def check_states(name: str, states: object) -> None:
     """Refuse states that no round returned."""
-    every: Any = states if _is_list(states) else [None]
+    every: Any = states if is_list(states) else [None]
     if not all(isinstance(each, State) for each in every):
         raise TypeError(
             f"{name} must be the list of states that a round returned, "
@@ -75,13 +72,13 @@ def check_states(name: str, states: object) -> None:
 def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
     """Return the type of something, and of what is in it."""
     name = type(given).__name__
-    if not _is_list(given):
+    if not is_list(given):
         return name
     kinds = dict.fromkeys(type(each).__name__ for each in given)
     return f"{name} of {', '.join(kinds)}"
 
 
-def _is_list(given: object) -> bool:
+def is_list(given: object) -> bool:
     """Return whether it has a length and an order, as rows of an array have, too."""
     has_order = hasattr(given, "__len__") and hasattr(given, "__getitem__")
     return has_order and not isinstance(given, str | bytes | Mapping)

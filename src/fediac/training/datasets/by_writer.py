@@ -11,7 +11,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError
-from fediac.training.datasets.checks import check_labels, refuse, unreadable
+from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 Arrays = dict[str, NDArray[Any]]

@@ -17,8 +17,8 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from fediac.errors import DatasetError
-from fediac.training.datasets.checks import refuse
+from fediac.errors import DatasetError, say_reason
+from fediac.training.datasets.file_checks import refuse
 
 _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 18
@@ -62,8 +62,9 @@ def download(archive: Archive, into: Path) -> None:
             for name in archive.sizes:
                 (unpacked / name).replace(target / name)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DatasetError(f"cannot store {archive.url} in {into}: {reason}") from error
+        raise DatasetError(
+            f"cannot store {archive.url} in {into}: {say_reason(error)}"
+        ) from error
 
 
 def _fetch(archive: Archive, packed: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError, say_count
-from fediac.training.datasets.checks import check_labels, refuse, unreadable
+from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 N_CLASSES = 62

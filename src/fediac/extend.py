@@ -1,4 +1,4 @@
-"""Everything that an algorithm of your own is written with, in one place.
+"""Everything that you need to write your own algorithm, in one place.
 
 A compressor is a dataclass with ``n_clients`` and ``run_round``, a generator: each
 ``yield from ask(...)`` carries an exchange, and the end is ``return Outcome(...)``.

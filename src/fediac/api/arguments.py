@@ -49,7 +49,7 @@ def check_settings(
 
 
 def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
-    """Return the model that the function ``model`` makes."""
+    """Return the model that calling ``model`` makes."""
     if isinstance(model, nn.Module) or not callable(model):
         raise TypeError(
             "model must be a function that makes one, such as lambda: nn.Linear(20, 3),"

@@ -33,7 +33,7 @@ from fediac.transports import RoundFacts
 
 @dataclass(frozen=True, slots=True)
 class RoundReport:
-    """What is known after a round.
+    """The results of a round.
 
     Attributes:
         payload_mib: All that was sent and received so far, as the paper counts.
@@ -53,7 +53,7 @@ class Experiment:
     """Clients that train a model together through a switch.
 
     Args:
-        model: Makes the model; its initial weights are everybody's, and what PyTorch
+        model: Makes the model. All clients get its initial weights, and what PyTorch
             draws for them depends on ``seed``.
         train: Inputs and labels, NumPy arrays or tensors. Inputs of uint8 are images
             and get normalized; other whole numbers reach the model as int64, all else
@@ -130,11 +130,11 @@ class Experiment:
 
     @property
     def module(self) -> nn.Module:
-        """The global model; after `run` it holds what was learned."""
+        """The global model; after `run` it is the trained one."""
         return self._engine.model.module
 
     def run(self, n_rounds: int) -> Iterator[RoundReport]:
-        """Return an iterator that runs a round and gives a report at each step.
+        """Return an iterator that runs one round per step and yields its report.
 
         Called again, it goes on where the last one stopped.
         """

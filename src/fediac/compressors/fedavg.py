@@ -30,7 +30,7 @@ class FedAvg:
         check_numbers(self)
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
-        """Yield a sum of everything."""
+        """Yield a sum of all entries."""
         yield (Expected(ServerSum, conditions.dim, conditions.dim),)
 
     def run_round(

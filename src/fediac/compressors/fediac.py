@@ -81,7 +81,7 @@ BitsRule = Literal["tuned", "bound", "adaptive"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
 _EXPECTED_BITS = 12
-"""Width to expect where clients are still to agree on one."""
+"""Width to expect where clients have yet to agree on one."""
 
 _SPARE_BITS = 6
 """Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
@@ -155,7 +155,7 @@ class FediAC(ErrorFeedback):
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN.
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN.
 
         Only the paper's votes were compared.
         """
@@ -163,11 +163,11 @@ class FediAC(ErrorFeedback):
         return (82, 126) if is_usual and self.entries_per_vote == 1 else None
 
     def count_votes(self, dim: int) -> int:
-        """Return for how many of ``dim`` entries a client votes."""
+        """Return how many of ``dim`` entries a client votes for."""
         return count_share("n_votes", self.n_votes, of=dim, what="dim")
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be voted for."""
+        """Raise unless this many entries can be voted for."""
         self.count_votes(dim)
 
     def asks(self) -> Iterator[Asks]:
@@ -253,7 +253,7 @@ class FediAC(ErrorFeedback):
         return clipped_peak(corrected, n_votes, self.clip)
 
     def _known_bits(self, state: State) -> int:
-        """Return the width that this client knows; 0 if it is still to be agreed on."""
+        """Return the width that this client knows; 0 if it has yet to be agreed on."""
         if isinstance(self.bits, int):
             return self.bits
         if state.bits is None:
@@ -264,7 +264,7 @@ class FediAC(ErrorFeedback):
     def _agree_bits(
         self, corrected: Corrected, peak: float
     ) -> Generator[tuple[Exchange, ...], Any, int]:
-        """Ask for the widest of all clients' wishes, which takes the peak of all."""
+        """Ask for the widest width that a client wants, as the peak of all wishes."""
         wished = self._fitted_bits(corrected, peak)
         widest: Peak = yield from ask(Max(float(wished), phase="width"))
         return int(widest.peak)

@@ -1,4 +1,4 @@
-"""Error feedback: what a client cannot send it keeps, and adds to its next update.
+"""Error feedback: a client keeps what it did not send for its next update.
 
 This part of a round is the same for every algorithm that has it, so it stands here
 once: a round begins with update + residual, the algorithm compresses that, and what it
@@ -20,7 +20,7 @@ from fediac.core.types import Update
 
 @dataclass(frozen=True, slots=True)
 class ErrorFeedback(ABC):
-    """A compressor whose clients keep what they do not send; it has to ``compress``.
+    """Base class whose clients keep what they do not send; subclasses ``compress``.
 
     Attributes:
         n_clients: Clients of the round.
@@ -40,7 +40,7 @@ class ErrorFeedback(ABC):
         check_fade(self.fade, residual=self.residual)
 
     def check_dim(self, dim: int) -> None:  # noqa: B027 - most have no rule
-        """Raise unless updates may have so many entries; nothing is written before."""
+        """Raise unless updates may have this many entries; nothing is written yet."""
 
     @abstractmethod
     def compress(
@@ -54,7 +54,7 @@ class ErrorFeedback(ABC):
                 not change it returns as it is.
             stream: Randomness of this client and round.
             kept: The corrected update's values, to be turned into what was not counted;
-                None: nobody keeps it, and the values must be left alone.
+                None: it is not kept, and the values must be left alone.
         """
 
     def run_round(

@@ -64,7 +64,7 @@ from fediac.core.types import Array, Indices, Levels, Update
 from fediac.errors import ArgumentError
 
 BITS = 32
-"""Width of a level, with which cold entries are sent as floats instead."""
+"""The width at which cold entries are sent as floats instead of levels."""
 
 
 def choose_hot(counts: Array, n_hot: int) -> Indices:
@@ -97,7 +97,7 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
 def _round(
     values: Update, entries: Indices, grid: Grid, stream: Stream
 ) -> tuple[Levels, Update]:
-    """Return the levels of some entries, and what they leave of these."""
+    """Return the levels of some entries, and what rounding leaves of these."""
     chosen = values[entries]
     levels = stochastic_round(chosen, entries, grid, stream)
     return levels, subtract_sent(chosen, levels, grid)
@@ -106,12 +106,12 @@ def _round(
 def _missed(
     answer: IndexedTotals | ServerTotals | None, client: int, n_places: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges that left ``client`` out, where anything was asked."""
+    """Return the ranges that left ``client`` out; none if nothing was asked."""
     return [] if answer is None else answer.contributors.missed(client, n_places)
 
 
 def _check_hot(hot: Indices) -> None:
-    """Raise unless these are entry numbers in order; a round checks the last one."""
+    """Raise unless these are ascending entry numbers; a round checks the last one."""
     dtype = str(getattr(hot, "dtype", type(hot).__name__)).removeprefix("torch.")
     if "int" not in dtype or len(getattr(hot, "shape", ())) != 1:
         shape = tuple(getattr(hot, "shape", ()))
@@ -165,7 +165,7 @@ class Libra(ErrorFeedback):
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN.
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN.
 
         The least are of the beginning: at first clients choose much the same entries.
         Only pairs as published were compared.
@@ -173,7 +173,7 @@ class Libra(ErrorFeedback):
         return (32, 99) if self.bits == BITS and not self.narrow else None
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent, and hot ones are among them."""
+        """Raise unless this many entries can be sent, and hot ones are among them."""
         self.count_sent(dim)
         if self.hot.shape[0] and int(self.hot[-1]) >= dim:
             raise ArgumentError(
@@ -275,7 +275,7 @@ class Libra(ErrorFeedback):
     def _send_cold(
         self, values: Update, cold: Indices, grid: Grid, stream: Stream
     ) -> tuple[ServerSum, Update]:
-        """Return what the server is sent, and what that leaves of it."""
+        """Return what is sent to the server, and what rounding leaves of it."""
         index_bits = least_index_bits(len(values)) if self.narrow else INDEX_BITS
         xp = array_namespace(values)
         if self.bits == BITS:
@@ -291,9 +291,9 @@ class Libra(ErrorFeedback):
     ) -> Generator[
         tuple[Exchange, ...], Any, tuple[IndexedTotals | None, ServerTotals | None]
     ]:
-        """Yield both sums together, or one of them when nothing or all is hot.
+        """Yield both sums together, or only one if all or no entries are hot.
 
-        Nobody waits for a server that can never be sent anything.
+        A server that can never be sent anything is not waited for.
         """
         if not pairs.size:
             return None, (yield from ask(cold))

@@ -67,11 +67,11 @@ class OmniReduce(ErrorFeedback):
 
     @property
     def measured(self) -> tuple[int, int]:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN."""
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN."""
         return 8, 100
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent."""
+        """Raise unless this many entries can be sent."""
         self._count(dim)
 
     def asks(self) -> Iterator[Asks]:
@@ -145,5 +145,5 @@ class OmniReduce(ErrorFeedback):
 
 
 def _spread(n_chosen: int, n_blocks: int) -> Blocks:
-    """Return ``n_chosen`` block numbers at even distances."""
+    """Return ``n_chosen`` evenly spaced block numbers."""
     return np.arange(n_chosen, dtype=np.int64) * n_blocks // n_chosen

@@ -50,7 +50,7 @@ class SwitchML(ErrorFeedback):
         yield AsksSum((self._widths,))
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
-        """Yield a maximum and a sum of everything."""
+        """Yield a maximum and a sum of all entries."""
         yield (Expected(Max),)
         dim = conditions.dim
         yield (Expected(Sum, dim, dim, bits=self._widths),)

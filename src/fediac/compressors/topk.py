@@ -43,7 +43,7 @@ class TopK(ErrorFeedback):
         check_share("n_sent", self.n_sent)
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent."""
+        """Raise unless this many entries can be sent."""
         self._count(dim)
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:

@@ -1,4 +1,4 @@
-"""Whole numbers that a user gives: Python's, NumPy's or another library's."""
+"""Whole numbers from users: Python's, NumPy's or another library's."""
 
 from numbers import Integral
 

@@ -40,7 +40,7 @@ from fediac.plan.plots import plot_sizes
 from fediac.sim import RoundTiming, simulate_round
 
 SIZES = tuple(round(10.0 ** (half / 2.0)) for half in range(10, 19))
-"""10^5 to 10^9 parameters, two a decade."""
+"""10^5 to 10^9 parameters, two per decade."""
 
 
 _SETTINGS = "every algorithm with its default settings: the best that the paper found"
@@ -48,7 +48,7 @@ _SETTINGS = "every algorithm with its default settings: the best that the paper 
 
 @dataclass(frozen=True, slots=True)
 class SizePoint:
-    """One algorithm at one size."""
+    """A round of one algorithm at one model size."""
 
     algorithm: str
     dim: int

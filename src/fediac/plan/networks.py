@@ -1,4 +1,4 @@
-"""Networks as people write them: switches, rates and memory in words and numbers."""
+"""Networks as users describe them: switches and rates in words and numbers."""
 
 import math
 import os
@@ -35,10 +35,10 @@ _ONE = re.compile(_NUMBER, re.IGNORECASE)
 _RANGE = re.compile(f"{_NUMBER}-{_NUMBER}", re.IGNORECASE)
 
 _SLOWEST_SWITCH = 0.04
-"""Packets a second; slower ones take longer for a packet than a service may."""
+"""Packets per second; below, a packet would take longer than a service may."""
 
 _FASTEST_SWITCH = 1e12
-"""Packets a second; one takes a tick of the clock, which counts picoseconds."""
+"""Packets per second: one packet per tick of the clock, which counts picoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class NetworkSetting:
 def make_network(
     setting: NetworkSetting, *, n_clients: int, threshold: int, seed: int
 ) -> Network:
-    """Return the network that is meant.
+    """Return the network that a setting describes.
 
     Args:
         setting: In words.
@@ -91,7 +91,7 @@ def describe_network(setting: NetworkSetting) -> str:
 
 
 def parse_switch(text: str) -> Service:
-    """Return the switch: ``fast``, ``slow`` or its packets a second."""
+    """Return the switch for ``fast``, ``slow`` or a number of packets per second."""
     written = text.strip()
     if _ONE.fullmatch(written.removeprefix("-")):
         if float(written) < _SLOWEST_SWITCH:
@@ -116,7 +116,7 @@ def parse_switch(text: str) -> Service:
 def parse_rates(
     rates: Sequence[str], n_clients: int, *, seed: int
 ) -> tuple[Uplink, ...]:
-    """Return one uplink a client; see `NetworkSetting`.
+    """Return one uplink per client; see `NetworkSetting`.
 
     Several entries must all be files; client i takes file i mod n.
     """
@@ -155,7 +155,7 @@ def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | N
 
 
 def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
-    """Return uplinks of one rate, or of a range of rates; None: this is neither."""
+    """Return uplinks with one rate or a range of rates; None if it is neither."""
     both = _RANGE.fullmatch(text)
     if both:
         lowest, highest = float(both[1]), float(both[2])
@@ -175,7 +175,7 @@ def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] |
 
 
 def _is_file(text: str) -> bool:
-    """Return whether there is something to read: a file, or a pipe as <(...) is."""
+    """Return whether this can be read: a file, or a pipe such as <(...)."""
     return os.path.exists(text) and not os.path.isdir(text)
 
 
@@ -188,7 +188,7 @@ def _load_trace(text: str) -> Rates:
 
 
 def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
-    """Return the slots that clients may fill ahead of the answers they have.
+    """Return how many slots clients may fill before they have the answers.
 
     Half of a streamed exchange's slots keep the answers of the last window for who lost
     them; block sums need two thirds, see ``fediac.switch.blocks``.

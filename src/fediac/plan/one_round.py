@@ -124,7 +124,7 @@ def run_one_round(
 
 
 def _with_hot(libra: Libra, dim: int, switch: Switch, seed: int) -> Libra:
-    """Return libra with hot entries, by top-k hits of clients not in the round.
+    """Return libra with hot entries, chosen by clients that are not in the round.
 
     libra predicts them by training beforehand; like in the paper, that is not billed.
     """
@@ -232,7 +232,7 @@ def _show(
 
 
 def _conclude(total: Mapping[str, float]) -> str:
-    """Return what the table says, in a sentence.
+    """Return the table's conclusion, in a sentence.
 
     Args:
         total: Algorithm -> bytes up and down.

@@ -77,7 +77,7 @@ def plot_round(timing: RoundTiming, *, path: Path, title: str) -> None:
 
 
 def plot_sizes(times: Times, *, path: Path, title: str, note: str) -> None:
-    """Draw round time against model size, a line for each algorithm."""
+    """Draw round time against model size, one line per algorithm."""
     with open_figure(width=8.0, height=5.2) as figure:
         axes = figure.subplots()
         for name, points in times.items():
@@ -103,7 +103,7 @@ def _draw_steps(axes: Axes, edges: Values, values: Values, colour: str) -> None:
 
 
 def _draw_clients(axes: Axes, timing: RoundTiming) -> None:
-    """Draw when each client trained, was sending, and had everything."""
+    """Draw when each client trained, sent, and had all answers."""
     numbers = [each.client for each in timing.clients]
     compute = np.array([each.compute_s for each in timing.clients])
     uplink = np.array([each.uplink_s for each in timing.clients])
@@ -123,7 +123,7 @@ def _draw_clients(axes: Axes, timing: RoundTiming) -> None:
 
 
 def _label_ends(axes: Axes, times: Times) -> None:
-    """Write each algorithm's last time beside its line, without overlaps."""
+    """Write each algorithm's last time next to its line, without overlaps."""
     axes.autoscale_view()  # fixes the limits, which the transformation depends on
     to_share = axes.transData + axes.transAxes.inverted()
     ends = sorted(

@@ -26,7 +26,7 @@ from fediac.number_words import mib, rough_percent
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """The settings asked about, and what the theory predicts.
+    """Settings, and what the theory predicts for them.
 
     Attributes:
         expected_chosen: Entries the clients agree on in a round, on average.

@@ -24,12 +24,12 @@ from fediac.number_words import mib, rough_percent
 from fediac.plan.updates import each_update
 
 PAPER_CLIENTS = 20
-"""Clients assumed when a single update says nothing of their number."""
+"""Clients to assume when there is only one update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The laws fitted to updates, and the candidates ranked for them.
+    """The power laws fitted to updates, and the ranked candidates.
 
     Attributes:
         fits: One law an update.
@@ -52,7 +52,7 @@ def tune(
     n_votes: Share = "5%",
     thresholds: Sequence[int] | None = None,
 ) -> Tuning:
-    """Return the candidates for the updates in .npy files, ranked.
+    """Return the ranked candidates for the updates in .npy files.
 
     Args:
         paths: Files of one update, or of one update a row.

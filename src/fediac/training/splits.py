@@ -19,7 +19,7 @@ Clients = tuple[Rows, ...]
 """Every client's examples, ascending."""
 
 MAX_DRAWS = 100
-"""Draws of a Dirichlet split before it is called hopeless."""
+"""Draws of a Dirichlet split before it counts as impossible."""
 
 # Below, all gamma variates of a class may underflow; above, every share is the same.
 _MIN_BETA, _MAX_BETA = 0.01, 1e6
@@ -113,7 +113,7 @@ def split_by_writer(
     max_size: int | None = None,
     stream: Stream,
 ) -> Clients:
-    """Return clients of whole writers, or of at most ``max_size`` of their examples.
+    """Return clients of whole writers, with at most ``max_size`` of their examples.
 
     Writers are taken in the order of their numbers, ``writers_per_client`` at a time;
     the first ``n_clients`` such groups with at least ``min_size`` examples are the
@@ -150,7 +150,7 @@ def split_by_writer(
 def _group_size(
     counts: NDArray[np.intp], n_clients: int, given: int | None, min_size: int
 ) -> int:
-    """Return how many writers make a client, as given or the fewest that will do."""
+    """Return how many writers make a client, as given or the fewest that suffice."""
     n_writers = len(counts)
     if given is not None and not 1 <= given <= n_writers:
         raise ArgumentError(
@@ -182,7 +182,7 @@ def _large_groups(
 def split_pathological(
     labels: Rows, n_clients: int, *, classes_per_client: int, stream: Stream
 ) -> Clients:
-    """Return clients that have examples of exactly so many classes each.
+    """Return clients that each have examples of exactly this many classes.
 
     Classes are dealt like cards, from one shuffled deck after the other, so that they
     have nearly the same number of owners; a class's examples are shared equally among
@@ -215,7 +215,7 @@ def split_pathological(
 def _deal(
     n_cards: int, n_hands: int, hand_size: int, stream: Stream
 ) -> list[list[int]]:
-    """Return hands of different cards from shuffled decks, opened one by one.
+    """Return hands of distinct cards from shuffled decks, opened one by one.
 
     A card that a hand already has waits for the next hand.
     """
@@ -246,7 +246,7 @@ def _shuffled(n_rows: int, stream: Stream) -> Rows:
 
 
 def _rows_of_classes(labels: Rows, stream: Stream) -> list[Rows]:
-    """Return the examples of every class there is, shuffled."""
+    """Return the examples of every class that occurs, shuffled."""
     order = _shuffled(len(labels), stream)
     by_class = order[np.argsort(labels[order], kind="stable")]
     _, starts = np.unique(labels[by_class], return_index=True)

@@ -1,4 +1,4 @@
-"""Bad input to a round: one clear line each, before anything is changed."""
+"""Checks of a round's input, before anything is changed; errors are one line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def check_arguments(
     round_number: object,
     phase: object,
 ) -> None:
-    """Refuse arguments of the wrong kind by their names, not from deep inside."""
+    """Refuse arguments of the wrong type, naming them."""
     if not is_list(updates):
         raise TypeError(
             "updates must be a list of vectors, one a client, "
@@ -50,7 +50,7 @@ def check_arguments(
 
 
 def check_states(name: str, states: object) -> None:
-    """Refuse states that no round returned."""
+    """Refuse states that did not come from a round."""
     every: Any = states if is_list(states) else [None]
     if not all(isinstance(each, State) for each in every):
         raise TypeError(
@@ -70,7 +70,7 @@ def check_states(name: str, states: object) -> None:
 
 
 def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
-    """Return the type of something, and of what is in it."""
+    """Return the type of a value, and the types of its elements."""
     name = type(given).__name__
     if not is_list(given):
         return name
@@ -79,7 +79,7 @@ def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
 
 
 def is_list(given: object) -> bool:
-    """Return whether it has a length and an order, as rows of an array have, too."""
+    """Return whether this is a sequence; an array is one, of its rows."""
     has_order = hasattr(given, "__len__") and hasattr(given, "__getitem__")
     return has_order and not isinstance(given, str | bytes | Mapping)
 
@@ -90,7 +90,7 @@ def check_round(
     buffers: Sequence[Update | None],
     compressor: Compressor,
 ) -> dict[int, Update]:
-    """Return the updates that are present, if all of them fit together."""
+    """Return the updates that are present, if they fit each other."""
     n_clients = len(updates)
     if n_clients > MAX_CLIENTS:
         raise ArgumentError(
@@ -130,7 +130,7 @@ def check_round(
 
 
 def _check_array(client: int, name: str, array: Array) -> None:
-    """Refuse what is no array, or of a sort that a round cannot work with."""
+    """Refuse anything but an array of a kind that a round can use."""
     if not (is_numpy_array(array) or is_torch_array(array)):
         raise UpdateError(
             f"client {client}: {name} must be a NumPy array or a PyTorch tensor, "
@@ -243,11 +243,11 @@ def check_extras(states: Mapping[int, State], like: Update) -> None:
 
 
 _KEPT = re.compile(r"(bfloat|float|u?int)(8|16|32|64)|bool")
-"""Names of the types that a checkpoint keeps."""
+"""Names of the dtypes that a checkpoint can store."""
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a file can hold a name: half a surrogate pair is none."""
+    """Return whether a name can be encoded: half a surrogate pair cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -299,7 +299,7 @@ def _check_writable(client: int, buffer: Array) -> None:
 
 
 def dtype_name(array: Array) -> str:
-    """Return the name of an array's type, without its library."""
+    """Return the name of an array's dtype, without its library."""
     return str(array.dtype).removeprefix("torch.")
 
 
@@ -320,7 +320,7 @@ def check_finite(
     states: Sequence[State],
     streams: Mapping[int, Stream],
 ) -> None:
-    """Refuse NaN before residuals are overwritten: later would be too late."""
+    """Refuse NaN and infinity before residuals are overwritten."""
     for client, update in present.items():
         n_nonfinite = count_nonfinite(update, states[client].residual)
         if n_nonfinite:

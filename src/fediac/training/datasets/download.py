@@ -1,4 +1,4 @@
-"""Official archives from the net: fetched, checked and unpacked, or not at all."""
+"""Official archives from the web: fetched, checked and unpacked, or not at all."""
 
 import gzip
 import hashlib
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A published .tar.gz file and what is wanted of it.
+    """A published .tar.gz file, and which of its files are wanted.
 
     Attributes:
         md5: The checksum its publisher gives.
@@ -87,7 +87,7 @@ def _fetch(archive: Archive, packed: Path, target: Path) -> None:
 
 
 def _blocks(archive: Archive, target: Path) -> Iterator[tuple[bytes, int | None]]:
-    """Yield the archive's bytes, with their number in all where the server says it."""
+    """Yield the archive's bytes, with their total number if the server gives it."""
     try:
         with urllib.request.urlopen(archive.url, timeout=_TIMEOUT_S) as response:
             length = response.headers.get("Content-Length")

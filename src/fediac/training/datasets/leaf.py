@@ -79,7 +79,7 @@ def _join(part: Part, numbers: dict[str, int]) -> Examples:
 
 
 def _read_file(path: Path) -> Part:
-    """Return the users of a file that have examples, each with theirs."""
+    """Return the users in a file that have examples, each with its own."""
     document = _parse(path)
     for key, kind in _KEYS.items():
         value = document.get(key)

@@ -94,26 +94,26 @@ class FediAC(ErrorFeedback):
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
-        bits: Width of the switch's sums (b). ``bound``: each client fits its first
-            update and asks for the smallest width above the paper's bound (eq. 6, with
-            the peak of all clients); ``tuned``: for the one that promises the fewest
-            bytes per progress, which is wider. The widest wish of the first round wins
-            and stays; who joins later takes it. ``adaptive`` begins at the bound, and a
-            client asks for a bit more whenever the entries it sent were left with as
-            much as they had; clients with far smaller updates than the others ask for
-            much.
-        law: How votes are drawn: ``bernoulli``, a coin for every entry; ``draws``, the
-            paper's k draws; ``topk``, the k largest.
+        bits: Width of the switch's sums (b). With ``bound``, each client fits a power
+            law to its first update and asks for the smallest width above the paper's
+            bound (eq. 6, with the peak of all clients). With ``tuned``, it asks for the
+            width that needs the fewest bytes for the same progress, which is wider. The
+            widest width asked for in the first round is then used for good, also by
+            clients that join later. ``adaptive`` starts at the bound, and a client asks
+            for the next width whenever rounding left as much of the entries it sent as
+            they had; clients with far smaller updates than others ask for many bits.
+        law: How votes are drawn: ``bernoulli``, independently for every entry;
+            ``draws``, the paper's k draws; ``topk``, the k largest.
         entries_per_vote: Neighbouring entries that share a vote and are sent together:
-            1, the paper's, or a power of two from 8 on. A client then votes for
+            1 as in the paper, or a power of two of at least 8. A client then votes for
             n_votes / entries_per_vote groups, which makes votes cheaper.
-        clip: A client offers as its peak at most ``clip`` times the root mean square of
-            its n_votes largest magnitudes; levels beyond are clamped, and what that
-            cuts stays in the residual. Smaller widths then go further; the bound on the
-            width does not know of it. By default nothing is clipped, as in the paper.
+        clip: The peak that a client offers is at most ``clip`` times the root mean
+            square of its n_votes largest magnitudes. Larger levels are clamped, and the
+            rest stays in the residual. This makes the most of few bits, but the bound
+            on the width ignores it. By default nothing is clipped, as in the paper.
         lanes: How wide lanes are: ``same``, as many bits up as down, as in the paper;
-            ``dense``, only as many up as a client's own levels need, for the same sums;
-            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            ``dense``, only as many bits up as a client's own levels need, for the same
+            sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
     """
 

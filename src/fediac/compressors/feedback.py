@@ -24,10 +24,10 @@ class ErrorFeedback(ABC):
 
     Attributes:
         n_clients: Clients of the round.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round that a client takes
-            part in, from 0 to below 1. What others never send is then not kept for
-            good.
+        residual: Keep what is not sent, for the next round.
+        fade: Share of the residual that is forgotten in every round that a client takes
+            part in, at least 0 and below 1. Entries on which clients never agree are
+            then not kept forever.
     """
 
     n_clients: int

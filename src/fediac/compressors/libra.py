@@ -124,7 +124,7 @@ def _check_hot(hot: Indices) -> None:
     if hot.shape[0] and (int(hot[0]) < 0 or bool(xp.any(hot[1:] <= hot[:-1]))):
         raise ArgumentError(
             "hot",
-            "must be entry numbers from 0 on, ascending, got "
+            "must be ascending entry numbers from 0, got "
             f"{', '.join(str(int(each)) for each in hot[:8])}"
             f"{' ...' if hot.shape[0] > 8 else ''}",
         )
@@ -138,12 +138,12 @@ class Libra(ErrorFeedback):
         n_sent: Entries a client sends, its largest (k): a count, or a share of all
             entries.
         hot: Entry numbers that have a register, ascending; equal on all clients.
-        bits: Width of an entry's value. As published 32, and what goes to the server
-            are floats then; below that all values are integers whose sum over all
-            clients fits.
-        narrow: Give an entry's index only as many bits as tell the switch's registers,
-            or at the server all entries, apart; as published it has 32.
-        hot_rounds: Rounds of the training beforehand by which a run finds hot entries.
+        bits: Width of an entry's value. With 32, as published, the server gets floats;
+            with less, all values are integers whose sum over all clients fits.
+        narrow: Give an entry's index only as many bits as it needs to address the
+            switch's registers, or all entries at the server; as published it has 32.
+        hot_rounds: Rounds of an earlier training from which a run learns which entries
+            are hot.
     """
 
     n_sent: Share = "1%"

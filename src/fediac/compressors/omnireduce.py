@@ -53,7 +53,7 @@ class OmniReduce(ErrorFeedback):
     Attributes:
         n_sent: Entries a client sends, its largest (k): a count, or a share of all
             entries.
-        block: Entries of a block; 360 levels fill a packet.
+        block: Entries in a block; 360 levels fill a packet.
     """
 
     n_sent: Share = "5%"

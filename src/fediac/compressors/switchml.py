@@ -31,8 +31,8 @@ class SwitchML(ErrorFeedback):
     Attributes:
         bits: Width of the switch's sums (b).
         lanes: How wide lanes are: ``same``, as many bits up as down, as published;
-            ``dense``, only as many up as a client's own levels need, for the same sums;
-            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            ``dense``, only as many bits up as a client's own levels need, for the same
+            sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
     """
 

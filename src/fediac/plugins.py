@@ -178,7 +178,7 @@ def _find(algorithm: str) -> Callable[..., Any]:
     name = algorithm.partition(":")[2]
     if not _FOLDER.fullmatch(name):
         raise AlgorithmError(
-            f"algorithm {algorithm!r} must have a name behind the colon that is good "
+            f"algorithm {algorithm!r} must have a name after the colon that is good "
             "for a folder on every system (letters, digits and underscores; not con, "
             f"nul, ...), got {name!r}"
         )
@@ -207,7 +207,7 @@ def _arguments(
         signature.bind(**given)
     except (TypeError, ValueError) as error:
         raise AlgorithmError(
-            f"algorithm {algorithm!r} must need no arguments but n_clients and "
+            f"algorithm {algorithm!r} must need no arguments other than n_clients and "
             f"dim, got {error}"
         ) from error
     return given

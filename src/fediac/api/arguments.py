@@ -68,7 +68,7 @@ def make_algorithm(compressor: Any, dim: int) -> Compressor:  # noqa: ANN401 - a
         if not callable(compressor):
             raise TypeError(
                 "compressor must be one like FediAC(...), with run_round, or a "
-                "function that makes one for so many parameters, "
+                "function that makes one for a number of parameters, "
                 f"got {type(compressor).__name__}"
             )
         algorithm = compressor(dim)

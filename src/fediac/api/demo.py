@@ -119,7 +119,7 @@ def _make_anew(folder: Path) -> None:
     names = {each.name for each in folder.iterdir()}
     if names and not (MARK in names and names <= own):
         raise ConfigError(
-            f"{folder}: holds something that is not a demo's; give another --out"
+            f"{folder}: contains something that is not a demo's; give another --out"
         )
     for each in folder.iterdir():  # not the folder: it may be a link, or this one
         if each.is_dir():

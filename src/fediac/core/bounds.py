@@ -219,7 +219,7 @@ def smallest_bits(setting: Setting, *, phi: float, peak: float) -> int:
         raise ArgumentError(
             "threshold",
             f"{setting.threshold} lets no entry through with "
-            f"{say_count(setting.n_votes, 'vote')} a client; lower it",
+            f"{say_count(setting.n_votes, 'vote')} per client; lower it",
         )
     # Rounding in the bound must not cost the room that level_limit asks for.
     return max(math.floor(bound) + 1, setting.n_clients.bit_length() + 1)

@@ -97,18 +97,18 @@ def parse_switch(text: str) -> Service:
         if float(written) < _SLOWEST_SWITCH:
             raise ArgumentError(
                 "switch",
-                f"must be at least {_SLOWEST_SWITCH} packets a second, got {text}",
+                f"must be at least {_SLOWEST_SWITCH} packets per second, got {text}",
             )
         if float(written) > _FASTEST_SWITCH:
             raise ArgumentError(
                 "switch",
-                f"must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
-                f"a tick of the clock), got {text}",
+                f"must be at most {_FASTEST_SWITCH:,.0f} packets per second (one "
+                f"per tick of the clock), got {text}",
             )
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
         raise ArgumentError(
-            "switch", f"must be fast, slow or packets a second, got {text!r}"
+            "switch", f"must be fast, slow or packets per second, got {text!r}"
         )
     return paper_switch(written)
 
@@ -148,7 +148,7 @@ def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | N
     if found is None and not _is_file(text):
         raise ArgumentError(
             "rates",
-            "must be paper, nyumets, uniform, packets a second such as 700 or "
+            "must be paper, nyumets, uniform, packets per second such as 700 or "
             f"200-2800, or a file, got {text!r}",
         )
     return found

@@ -60,7 +60,8 @@ def simulate(
         raise ArgumentError("n_rounds", f"must be at least 1, got {n_rounds}")
     if n_rounds > MAX_ROUNDS:
         raise ArgumentError(
-            "n_rounds", f"must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
+            "n_rounds",
+            f"must be at most {MAX_ROUNDS:,} (all are kept in memory), got {n_rounds}",
         )
     links = make_network(
         network,

@@ -75,7 +75,7 @@ def predict(
     if bits is None and least > MAX_BITS:
         raise ArgumentError(
             "peak",
-            f"must be smaller beside phi ({phi:g}): no width of up to {MAX_BITS} "
+            f"must be smaller relative to phi ({phi:g}): no width of up to {MAX_BITS} "
             f"bits is enough, got {peak:g}",
         )
     bits = least if bits is None else bits

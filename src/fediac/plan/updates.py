@@ -65,7 +65,7 @@ def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
         if updates.shape[1] != dim:
             entries = say_count(updates.shape[1], "entry", "entries")
             raise UpdateError(
-                f"{path} has {entries} an update but {paths[0]} has {dim}"
+                f"{path} has {entries} per update but {paths[0]} has {dim}"
             )
         for row, update in enumerate(updates):
             yield f"{path}: update {row}", np.ascontiguousarray(update)

@@ -32,7 +32,7 @@ def check_arguments(
     """Refuse arguments of the wrong type, naming them."""
     if not is_list(updates):
         raise TypeError(
-            "updates must be a list of vectors, one a client, "
+            "updates must be a list of vectors, one per client, "
             f"got {type(updates).__name__}"
         )
     if not can_run_rounds(compressor):
@@ -46,7 +46,7 @@ def check_arguments(
     as_whole("seed", seed)
     as_whole("round_number", round_number)
     if not isinstance(phase, str):
-        raise TypeError(f"phase must be a word, got {type(phase).__name__}")
+        raise TypeError(f"phase must be a string, got {type(phase).__name__}")
 
 
 def check_states(name: str, states: object) -> None:
@@ -107,7 +107,7 @@ def check_round(
         if len(given) != n_clients:
             raise ArgumentError(
                 name,
-                f"must have {say_count(n_clients, 'state')} (one an update), "
+                f"must have {say_count(n_clients, 'state')} (one per update), "
                 f"got {len(given)}",
             )
     present = {i: each for i, each in enumerate(updates) if each is not None}
@@ -288,8 +288,8 @@ def _check_writable(client: int, buffer: Array) -> None:
     if buffer.is_inference():
         # Clients run in threads of their own, which are not in that mode.
         raise UpdateError(
-            f"client {client}: out must be no inference tensor, pass one made outside "
-            "torch.inference_mode()"
+            f"client {client}: out must not be an inference tensor, pass one made "
+            "outside torch.inference_mode()"
         )
     if buffer.stride(0) == 0 and len(buffer) > 1:
         raise UpdateError(

@@ -257,7 +257,7 @@ class TestErrorAndWidth:
         with pytest.raises(ValueError, match=r"^threshold 200 lets") as caught:
             smallest_bits(setting, phi=1.0, peak=1.0)
         assert str(caught.value) == (
-            "threshold 200 lets no entry through with 1 vote a client; lower it"
+            "threshold 200 lets no entry through with 1 vote per client; lower it"
         )
 
 

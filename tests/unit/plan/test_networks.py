@@ -28,7 +28,7 @@ def test_switches_have_names_or_rates() -> None:
     assert parse_switch("250000").mean_s == pytest.approx(4e-6, rel=1e-6)
     with pytest.raises(
         ValueError,
-        match=r"^switch must be fast, slow or packets a second, got 'quick'$",
+        match=r"^switch must be fast, slow or packets per second, got 'quick'$",
     ):
         parse_switch("quick")
 
@@ -68,7 +68,7 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
         ),
         (
             "some",
-            "rates must be paper, nyumets, uniform, packets a second such as 700 or "
+            "rates must be paper, nyumets, uniform, packets per second such as 700 or "
             "200-2800, or a file, got 'some'",
         ),
     ],
@@ -86,7 +86,7 @@ def test_no_rates_at_all_are_refused() -> None:
 
 def test_slowest_switch_can_be_made() -> None:
     assert parse_switch("0.04").mean_s == pytest.approx(25.0, rel=1e-6)
-    with refuses("switch must be at least 0.04 packets a second, got 0.0399"):
+    with refuses("switch must be at least 0.04 packets per second, got 0.0399"):
         parse_switch("0.0399")
 
 
@@ -94,8 +94,8 @@ def test_slowest_switch_can_be_made() -> None:
 def test_fastest_switch_is_told(text: str) -> None:
     assert parse_switch("1e+12").mean_s == pytest.approx(1e-12, rel=1e-3)
     with refuses(
-        "switch must be at most 1,000,000,000,000 packets a second (one a tick of the "
-        f"clock), got {text}"
+        "switch must be at most 1,000,000,000,000 packets per second (one per tick of "
+        f"the clock), got {text}"
     ):
         parse_switch(text)
 

@@ -214,7 +214,7 @@ def test_writers_beyond_32_bits_are_not_taken_for_others(tmp_path: Path) -> None
     arrays["writer"][4] += 2**32
     number = arrays["writer"][4]
     path = write(tmp_path, arrays)
-    refuses(path, f"expected writer that fit 32 bits with sign, found {number}")
+    refuses(path, f"expected writer that fit signed 32 bits, found {number}")
 
 
 def test_images_have_pixels(tmp_path: Path) -> None:

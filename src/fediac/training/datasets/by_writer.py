@@ -142,7 +142,7 @@ def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Exampl
     narrow = writers.astype(np.int32)
     if np.any(narrow != writers):
         number = writers[narrow != writers][0]
-        raise refuse(path, f"{names[2]} that fit 32 bits with sign", str(number))
+        raise refuse(path, f"{names[2]} that fit signed 32 bits", str(number))
     return Examples(np.ascontiguousarray(images), labels, narrow)
 
 

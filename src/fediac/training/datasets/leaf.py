@@ -88,7 +88,7 @@ def _read_file(path: Path) -> Part:
             raise refuse(path, f"{key} as a {kind.__name__}", found)
     users, counts, data = (document[key] for key in _KEYS)
     if len(users) != len(counts):
-        raise refuse(path, f"{len(users)} num_samples, one a user", f"{len(counts)}")
+        raise refuse(path, f"{len(users)} num_samples, one per user", f"{len(counts)}")
     return [
         (str(user), _read_user(data, user, count, path))
         for user, count in zip(users, counts, strict=True)

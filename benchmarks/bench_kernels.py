@@ -11,8 +11,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fediac import native
+from fediac.defaults import RESNET18_DIM
 from fediac.plan.bench import BenchRound, step_names
-from fediac.plan.synthetic import RESNET18_DIM
 
 
 @pytest.fixture(scope="module")

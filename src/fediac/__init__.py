@@ -76,7 +76,7 @@ _SUBMODULES = ("extend", "partition")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
-    """Import a public name when somebody asks for it: the command line starts fast."""
+    """Import a public name when it is first used: the command line starts fast."""
     if name == "__version__":
         from fediac.console import own_version
 
@@ -94,5 +94,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as PEP 562 has it
 
 
 def __dir__() -> list[str]:
-    """Name what `__getattr__` finds, too."""
+    """Include the names that `__getattr__` finds."""
     return sorted([*globals(), *__all__])

@@ -1,4 +1,4 @@
-"""``python -m fediac``: the command line of a package that is not installed."""
+"""``python -m fediac``: the command line, for a package that is not installed."""
 
 from fediac.cli import main
 

@@ -1,7 +1,6 @@
-"""How results are shown: for people through a console, for programs as JSON."""
+"""How results are shown: as text for people, as JSON for programs."""
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +13,10 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 
 FAILED = 1
-"""The exit code when an algorithm failed; the others are shown all the same."""
+"""The exit code when one algorithm failed; the others are shown nevertheless."""
 
 _WIDE = 200
-"""Columns where nobody says how many there are."""
+"""Width of the output where it is not known."""
 
 
 def open_console() -> Console:
@@ -38,7 +37,7 @@ def open_console() -> Console:
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table that loses nothing in a narrow terminal.
+    """A table that is never cut off, even in a narrow terminal.
 
     It is drawn with lines if there is room; else without, its headings folded; else
     turned, a row for each heading; else as one line for each cell.
@@ -96,7 +95,7 @@ def _plain_table(gap: int, *, has_header: bool = True) -> Table:
 def _column_widths(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, folds: bool
 ) -> list[int]:
-    """Return how wide columns must be if at most headings are folded, at blanks."""
+    """Return how wide columns must be if only headings may be folded, at spaces."""
     return [
         max(map(len, [*cells, *(heading.split() if folds else [heading])]))
         for heading, *cells in zip(headings, *rows, strict=True)
@@ -118,7 +117,7 @@ def _fill(
 
 
 def own_version() -> str:
-    """Return the version of this package; a bare source tree has none."""
+    """Return the version of this package; it has none if it is not installed."""
     try:
         return version("fediac")
     except PackageNotFoundError:
@@ -131,25 +130,13 @@ def write_json(document: Mapping[str, Any]) -> None:
 
 
 def say_written(path: Path) -> None:
-    """Say where a file went, where it is in nobody's way: on standard error."""
+    """Say where a file was written, on standard error."""
     sys.stderr.write(f"wrote {path}\n")
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things for people to read: ``1 run``, ``3,000 runs``.
+    """Return a number of things in words: ``1 run``, ``3,000 runs``.
 
     Errors have `fediac.errors.say_count`: what they got can be pasted back.
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def as_mib(n_bytes: float) -> str:
-    """Return bytes as text in MiB (2^20 bytes), four digits or all whole ones."""
-    mib = n_bytes / 2**20
-    n_decimals = max(0, 3 - math.floor(math.log10(mib))) if mib > 0.0 else 0
-    return f"{mib:,.{n_decimals}f} MiB"
-
-
-def as_percent(share: float) -> str:
-    """Return a share of 1 as text in percent, three digits that matter."""
-    return f"{100.0 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""What docstrings say, for help texts: one line of a class, and a line an attribute."""
+"""Parts of docstrings for help texts: a class's first line, and its attributes."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ def read_summary(kind: type[Any]) -> str:
 
 
 def read_attributes(kind: type[Any]) -> dict[str, str]:
-    """Return what docstrings say of each attribute, on one line.
+    """Return the description of each attribute, on one line.
 
     Those of the classes that it is made from come after its own.
     """

@@ -29,7 +29,7 @@ class ArgumentError(FediacError, ValueError):
         self.rule = rule
 
     def __str__(self) -> str:
-        """Return the sentence that begins with the argument."""
+        """Return the whole sentence, which begins with the argument."""
         return f"{self.argument} {self.rule}"
 
     def called(self, name: str) -> "ArgumentError":
@@ -42,7 +42,7 @@ class ConfigError(FediacError):
 
 
 class AlgorithmError(ConfigError):
-    """A user's own algorithm cannot be run; names in it are theirs, not settings."""
+    """A user's own algorithm cannot be run; the message may name what is in it."""
 
 
 class DatasetError(FediacError):
@@ -75,7 +75,7 @@ class TraceError(FediacError, ValueError):
 
 @contextmanager
 def named(names: Mapping[str, str]) -> Iterator[None]:
-    """Call arguments what the user calls them, in errors that are raised inside.
+    """Use the user's names for arguments, in errors that are raised inside.
 
     Args:
         names: Argument -> option or setting.
@@ -92,7 +92,7 @@ def named(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def hint_name(name: str, known: Iterable[str]) -> str:
-    """Return how an error about an unknown name goes on: the nearest one, or all."""
+    """Return the end of an error about an unknown name: the nearest one, or all."""
     names = [str(each) for each in known]  # an enum's values, not its members
     near = get_close_matches(name, names, n=1)
     if near:
@@ -101,7 +101,7 @@ def hint_name(name: str, known: Iterable[str]) -> str:
 
 
 def say_count(number: int, one: str, many: str = "") -> str:
-    """Return a number of things: ``1 client``, ``20 clients``, ``2 entries``.
+    """Return a number of things in words: ``1 client``, ``20 clients``, ``2 entries``.
 
     Args:
         number: How many.

@@ -1,4 +1,4 @@
-"""Everything that an algorithm of your own is written with, in one place.
+"""Everything that you need to write your own algorithm, in one place.
 
 A compressor is a dataclass with ``n_clients`` and ``run_round``, a generator: each
 ``yield from ask(...)`` carries an exchange, and the end is ``return Outcome(...)``.
@@ -8,7 +8,6 @@ fade; one made from `Wrapper` runs another's round with another update.
 CONTRIBUTING.md has a table of exchanges.
 """
 
-from fediac.compressors.checks import count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     AsksBlockSum,
@@ -28,6 +27,7 @@ from fediac.compressors.protocol import (
     State,
     ask,
 )
+from fediac.compressors.setting_checks import count_share
 from fediac.compressors.steps import (
     Added,
     add_levels,

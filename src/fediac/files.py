@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and folders that only one process writes to."""
+"""Files that are complete or absent, and folders that one process writes to."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from fediac.errors import ConfigError, RunError
 
 
 def require_folder(out: Path) -> None:
-    """Refuse an ``--out`` that is no folder and cannot become one; nothing is made.
+    """Refuse an ``--out`` that is not a folder and cannot become one; create nothing.
 
     Raises:
         ConfigError: Something else is there, or where one of its parents would be.
@@ -26,7 +26,7 @@ def require_folder(out: Path) -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file, so that whoever reads it sees the old one or all of the new.
+    """Replace a file, so that readers see either the old one or all of the new one.
 
     Args:
         path: The file, as `replacing` takes it.
@@ -41,9 +41,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def _write_after(path: Path, data: bytes) -> None:
-    """Write to what is no file, after what has been written there already.
+    """Write to something that is not a file, after what it already contains.
 
-    Standard output and error are written to where we have them: whoever shares them
+    Standard output and error are written to as we have them open: whoever shares them
     would go on at the old place otherwise, over what is written now.
     """
     sys.stdout.flush()
@@ -61,7 +61,7 @@ def _is_open_on(handle: int, seen: os.stat_result) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write to; it takes the place of ``path`` when all is written.
+    """Yield a path to write to; the file there replaces ``path`` when it is complete.
 
     Several may write the same file at once: each has a temporary file of its own, and
     the last one to be done stays. After an error none is left.
@@ -91,14 +91,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 _OPEN_FILES = re.compile(r"/dev/fd|/proc/.*/fd")
-"""Folders whose entries stand for what a process has open."""
+"""Folders whose entries are files that a process has open."""
 
 
 def _find_place(path: Path) -> Path | None:
     """Return where the file is that ``path`` leads to; None where it is no file.
 
-    One that somebody has open for us, as a shell opens standard output, counts as none:
-    whoever else writes to it would go on with the old one.
+    One that was opened for us, as a shell opens standard output, does not count:
+    other processes that write to it would keep the old one.
 
     Raises:
         OSError: It is a folder, or cannot be looked at.
@@ -120,7 +120,7 @@ def _find_place(path: Path) -> Path | None:
 
 @contextmanager
 def blamed_on(path: Path) -> Iterator[None]:
-    """Let errors name ``path`` where they would name a temporary file in its place.
+    """Let errors name ``path`` instead of the temporary file that will replace it.
 
     Raises:
         OSError: Instead of one about another file; of the same kind.
@@ -133,7 +133,7 @@ def blamed_on(path: Path) -> Iterator[None]:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes of this package from writing to ``folder``, made if needed.
+    """Lock ``folder`` against other processes of this package; create it if needed.
 
     The lock is on the folder itself and ends with its process, however that ends. A
     system without such locks goes without.

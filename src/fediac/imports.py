@@ -1,4 +1,4 @@
-"""A user's own code by its name: ``module:name``."""
+"""Import a user's own code by its name: ``module:name``."""
 
 import hashlib
 import importlib
@@ -13,7 +13,7 @@ from fediac.errors import ConfigError
 
 
 def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has the name
-    """Return what is called ``name`` in the current folder or among what is installed.
+    """Return what ``name`` names, in the current folder or an installed package.
 
     Args:
         what: The setting that was given the name, for errors.
@@ -35,7 +35,7 @@ def import_named(what: str, name: str) -> Any:  # noqa: ANN401 - whatever has th
 
 
 def hash_source(what: str, name: str) -> str | None:
-    """Return the SHA-256 of the code that has ``name``; None if there is no file.
+    """Return the SHA-256 of the file that defines ``name``; None if there is no file.
 
     That is the module, and the one of its package that defines what it only hands on,
     as they were when they were imported. What they import in turn is not in it.
@@ -52,7 +52,7 @@ def hash_source(what: str, name: str) -> str | None:
 
 
 def _modules_of(module: str, found: object) -> list[str]:
-    """Return the module of a name, and where its package defines what has it."""
+    """Return the module of a name, and the one in its package that defines it."""
     defining = str(getattr(found, "__module__", module))
     is_inside = defining.partition(".")[0] == module.partition(".")[0]
     return list(dict.fromkeys([module, defining])) if is_inside else [module]
@@ -71,7 +71,7 @@ def _hash_files(*modules: str) -> str | None:
 
 
 def _hint(module: str, attribute: str) -> str:
-    """Return what a user who has the file here may have meant, if that is plain."""
+    """Return a hint about what the user may have meant, if a file here suggests it."""
     if module.endswith(".py") or "/" in module or "\\" in module or " " in module:
         parts = re.split(r"[\\/\s]+", module.removesuffix(".py").strip("./\\ "))
         named = f"{'.'.join(parts)}:{attribute.strip()}"
@@ -85,7 +85,7 @@ def _hint(module: str, attribute: str) -> str:
 
 
 def say_fault(error: BaseException) -> str:
-    """Return what a user's code raised, and on which line of it, as one line.
+    """Return the error that a user's code raised and its line, as one line.
 
     Args:
         error: As it was caught by the function that imported or called that code.

@@ -26,7 +26,7 @@ def by_short_name(algorithms: Iterable[str]) -> dict[str, str]:
         for name, other in found.items():
             if name.casefold() == short_name(algorithm).casefold():
                 raise ConfigError(
-                    "algorithms must have different names behind the colon, got "
+                    "algorithms must have different names after the colon, got "
                     f"{other!r} and {algorithm!r}"
                 )
         found[short_name(algorithm)] = algorithm

@@ -26,7 +26,7 @@ Rows = NDArray[np.int64]
 """Numbers of examples in the training set."""
 
 MAX_DRAWS = 100
-"""Draws of a Dirichlet split before it is called hopeless."""
+"""Draws of a Dirichlet split before it counts as impossible."""
 
 # Below, all gamma variates of a class may underflow; above, every share is the same.
 _MIN_BETA, _MAX_BETA = 0.01, 1e6
@@ -152,7 +152,7 @@ def by_writer(
 def pathological(
     labels: ArrayLike, n_clients: int, *, classes_per_client: int, seed: int
 ) -> list[Rows]:
-    """Return clients that have examples of exactly so many classes each.
+    """Return clients that have examples of exactly this many classes each.
 
     After the "pathological non-IID" split of McMahan et al. (AISTATS 2017), whose
     clients get two shards of the examples sorted by class. Here classes are dealt like
@@ -228,7 +228,7 @@ def draw_shares(
 def _group_size(
     counts: NDArray[np.intp], n_clients: int, given: int | None, min_size: int
 ) -> int:
-    """Return how many writers make a client, as given or the fewest that will do."""
+    """Return how many writers make a client, as given or the fewest that suffice."""
     n_writers = len(counts)
     if given is not None and not 1 <= given <= n_writers:
         raise ArgumentError(
@@ -260,7 +260,7 @@ def _large_groups(
 def _deal(
     n_cards: int, n_hands: int, hand_size: int, stream: Stream
 ) -> list[list[int]]:
-    """Return hands of different cards from shuffled decks, opened one by one.
+    """Return hands of distinct cards from shuffled decks, opened one by one.
 
     A card that a hand already has waits for the next hand.
     """
@@ -291,7 +291,7 @@ def _shuffled(n_rows: int, stream: Stream) -> Rows:
 
 
 def _rows_of_classes(labels: NDArray[Any], stream: Stream) -> list[Rows]:
-    """Return the examples of every class there is, shuffled."""
+    """Return the examples of every class that occurs, shuffled."""
     order = _shuffled(len(labels), stream)
     by_class = order[np.argsort(labels[order], kind="stable")]
     _, starts = np.unique(labels[by_class], return_index=True)

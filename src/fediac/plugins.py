@@ -1,4 +1,4 @@
-"""A user's own algorithm by name: ``module:name`` in a file of theirs, no edit here.
+"""Users' own algorithms, named as ``module:name``, without any change to this package.
 
 What has that name is a class or function that makes a compressor. It is called before
 every round, so that a run that is resumed has the same one.
@@ -14,7 +14,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from fediac.compressors import CATALOG, Compressor, State
-from fediac.compressors.protocol import Round
+from fediac.compressors.protocol import Round, can_run_rounds
 from fediac.core.mean import Mean, MeanPart
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -35,7 +35,7 @@ _FOLDER = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)$)[a-z_][a-z0-9_]*", 
 
 
 def require_algorithm(algorithm: str) -> None:
-    """Refuse what is neither in the catalog nor can be imported.
+    """Refuse an algorithm that is not in the catalog and cannot be imported.
 
     Raises:
         ConfigError: In one line; an unknown name gets the nearest.
@@ -101,7 +101,7 @@ def make_own(algorithm: str, *, n_clients: int, dim: int) -> Compressor:
 
 
 def require_finite(algorithm: str, mean: Update) -> None:
-    """Refuse a mean that would spoil the model: training would be blamed for it.
+    """Refuse a mean that would ruin the model and look like bad training.
 
     Raises:
         AlgorithmError: Some entries are NaN or infinite.
@@ -116,7 +116,7 @@ def require_finite(algorithm: str, mean: Update) -> None:
 
 
 class _Named:
-    """A user's compressor whose errors say whose they are, and on which line."""
+    """A user's compressor; errors say which algorithm failed, and on which line."""
 
     def __init__(self, compressor: Compressor, algorithm: str) -> None:
         self._compressor = compressor
@@ -136,7 +136,7 @@ class _Named:
         try:
             made = self._compressor.run_round(update, state, stream, out=out)
             if not isinstance(made, Generator):
-                return made  # whoever runs rounds says what is wrong
+                return made  # the caller says what is wrong
             outcome = require_outcome((yield from made))
         except (Exception, SystemExit) as error:
             if _is_told(error):
@@ -148,7 +148,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class _NamedPart:
-    """A part of a user's mean, whose errors say whose they are, too."""
+    """A part of a user's mean; errors say which algorithm failed."""
 
     part: MeanPart
     algorithm: str
@@ -163,7 +163,7 @@ class _NamedPart:
 
 
 def _is_told(error: BaseException) -> bool:
-    """Return whether an error says by itself what is wrong in a round.
+    """Return whether an error already explains what is wrong in a round.
 
     An argument is the user's own, in a call of theirs: they want to know where.
     """
@@ -178,7 +178,7 @@ def _find(algorithm: str) -> Callable[..., Any]:
     name = algorithm.partition(":")[2]
     if not _FOLDER.fullmatch(name):
         raise AlgorithmError(
-            f"algorithm {algorithm!r} must have a name behind the colon that is good "
+            f"algorithm {algorithm!r} must have a name after the colon that is good "
             "for a folder on every system (letters, digits and underscores; not con, "
             f"nul, ...), got {name!r}"
         )
@@ -194,7 +194,7 @@ def _find(algorithm: str) -> Callable[..., Any]:
 def _arguments(
     algorithm: str, make: Callable[..., Any], offered: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return what of ``offered`` the function takes, if it needs nothing else."""
+    """Return those of ``offered`` that the function takes, if it needs nothing else."""
     try:
         signature = inspect.signature(make)
         kinds = {each.kind for each in signature.parameters.values()}
@@ -207,16 +207,16 @@ def _arguments(
         signature.bind(**given)
     except (TypeError, ValueError) as error:
         raise AlgorithmError(
-            f"algorithm {algorithm!r} must need no arguments but n_clients and "
+            f"algorithm {algorithm!r} must need no arguments other than n_clients and "
             f"dim, got {error}"
         ) from error
     return given
 
 
 def _checked(algorithm: str, made: Any, n_clients: int) -> Compressor:  # noqa: ANN401 - what a user returns
-    """Return what was made, if it can run rounds of so many clients."""
-    is_class = isinstance(made, type)
-    if is_class or not callable(getattr(made, "run_round", None)):
+    """Return what was made, if it can run rounds with this many clients."""
+    if not can_run_rounds(made):
+        is_class = isinstance(made, type)
         what = f"the class {made.__name__}" if is_class else type(made).__name__
         raise AlgorithmError(
             f"algorithm {algorithm!r} must return a compressor, one with run_round, "

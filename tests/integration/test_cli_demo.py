@@ -202,7 +202,7 @@ def test_demo_leaves_a_folder_alone_that_is_not_its_own(
 ) -> None:
     (tmp_path / "thesis").mkdir()
     result = fediac("demo", "--out", tmp_path)
-    message = "holds something that is not a demo's; give another --out"
+    message = "contains something that is not a demo's; give another --out"
     assert result == Result(2, "", f"error: {tmp_path}: {message}\n")
     assert (tmp_path / "thesis").exists()
 

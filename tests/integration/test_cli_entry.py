@@ -65,7 +65,7 @@ def test_every_command_has_help(fediac: Command, command: str) -> None:
             "no such option: --resum; did you mean --resume?",
             "fediac run",
         ),
-        (["run", "a", "b"], "got unexpected extra argument(s) (b)", "fediac run"),
+        (["run", "a", "b"], "got unexpected extra argument (b)", "fediac run"),
         (["report"], "missing argument 'RUN'", "fediac report"),
         (
             ["simulate", "--switch"],
@@ -79,14 +79,16 @@ def test_a_wrong_command_line_is_one_line_and_where_help_is(
 ) -> None:
     result = fediac(*arguments)
     lines = f"error: {message}\nsee {command} --help\n"
-    assert result == Result(2, "", lines)
+    # Typer's versions do not agree on whether one argument is several.
+    found = result.err.replace("argument(s)", "argument")
+    assert (result.code, result.out, found) == (2, "", lines)
 
 
 def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:
     result = fediac("simulate", "--algorithm=topk", "--dim=1e11", "--clients=1024")
     assert result.code == 2
     (line,) = result.err.splitlines()
-    assert line.startswith("error: some number given is beyond what can be computed (")
+    assert line.startswith("error: one of the numbers is too large or too small (")
 
 
 def test_a_terminal_without_some_character_shows_the_rest() -> None:
@@ -371,10 +373,10 @@ def test_a_command_runs_in_any_thread(fediac: Command) -> None:
             PermissionError(13, "Permission denied", "r.html"),
             "r.html: permission denied",
         ),
-        (MemoryError(), "not enough memory for what was asked"),
+        (MemoryError(), "not enough memory for this"),
         (
             MemoryError("Unable to allocate 1 PiB"),
-            "not enough memory for what was asked (Unable to allocate 1 PiB)",
+            "not enough memory for this (Unable to allocate 1 PiB)",
         ),
         (ValueError("two\nlines"), "two lines"),
     ],
@@ -396,7 +398,7 @@ from fediac.cli import main
 try:
     main(sys.argv[1:])
 except SystemExit as ended:
-    names = ("numpy", "scipy.stats", "torch", "matplotlib")
+    names = ("numpy", "scipy.stats", "torch", "matplotlib", "jinja2")
     found = [name for name in names if name in sys.modules]
     sys.stderr.write(json.dumps(found))
 """

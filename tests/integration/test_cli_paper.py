@@ -260,7 +260,7 @@ def test_what_ctrl_c_stopped_goes_on_with_the_same_command(
         ),
         (
             ["table1", "--seeds", str(1 << 64)],
-            f"--seeds must be below 2^64, got {1 << 64}",
+            f"--seeds must be below 2**64, got {1 << 64}",
         ),
         (["table1", "--entrants", ","], "--entrants must name at least one, got ','"),
         (

@@ -203,7 +203,7 @@ class TestSimulate:
             (["--rounds=0"], "--rounds must be at least 1, got 0"),
             (
                 ["--rounds=1e18"],
-                "--rounds must be at most 100,000 (all are kept), "
+                "--rounds must be at most 100,000 (all are kept in memory), "
                 "got 1000000000000000000",
             ),
             (["--plot="], "--plot must name a file, got ''"),
@@ -248,6 +248,7 @@ class TestSimulate:
                 "--set is for algorithms of 'fediac list'; your own has its settings "
                 "in its file, got bits=3",
             ),
+            (["--memory=big"], "--memory must be a whole number, got 'big'"),
             (
                 ["--memory=10"],
                 "--memory must be at least 3200 for two packets of 1500 bytes "
@@ -292,7 +293,7 @@ class TestSimulate:
 
 
 ANY_RATES = (
-    "--rates must be paper, nyumets, uniform, packets a second such as 700 or "
+    "--rates must be paper, nyumets, uniform, packets per second such as 700 or "
     "200-2800, or a file, got "
 )
 ONLY_FILES = "--rates must all be files where there are several, got "
@@ -329,16 +330,16 @@ RANGE = "--rates must be a range with 0 < lowest <= highest <= 536870912, got "
         (["--rates=paper", "--rates=uniform"], f"{ONLY_FILES}'paper'"),
         (["--rates=700", "--rates=800"], f"{ONLY_FILES}'700'"),
         (["--rates=/", "--rates="], f"{ONLY_FILES}'/'"),
-        (["--switch=0"], "--switch must be at least 0.04 packets a second, got 0"),
+        (["--switch=0"], "--switch must be at least 0.04 packets per second, got 0"),
         (
             ["--switch=0.01"],
-            "--switch must be at least 0.04 packets a second, got 0.01",
+            "--switch must be at least 0.04 packets per second, got 0.01",
         ),
-        (["--switch=-1"], "--switch must be at least 0.04 packets a second, got -1"),
+        (["--switch=-1"], "--switch must be at least 0.04 packets per second, got -1"),
         *(
             (
                 [f"--switch={text}"],
-                f"--switch must be fast, slow or packets a second, got {text!r}",
+                f"--switch must be fast, slow or packets per second, got {text!r}",
             )
             for text in ("quick", "", "nan", "inf")
         ),
@@ -364,7 +365,12 @@ class TestMotivation:
         result = fediac("motivation", "--sizes=1000,20000", "--plot", path)
         assert (result.code, result.err) == (0, f"wrote {path}\n")
         assert "20,000" in result.out
-        assert path.read_text().lstrip().startswith("<?xml")
+        picture = path.read_text()
+        assert picture.startswith("<?xml")
+        shown = "Seconds a round against the model&#x27;s parameters; every algorithm "
+        assert f'<desc id="desc">{shown}' in picture
+        fediac("motivation", "--sizes=1000,20000", "--plot", path)
+        assert path.read_text() == picture
 
     def test_more_clients_than_a_switch_can_tell_apart_are_refused_at_once(
         self, fediac: Command

@@ -302,7 +302,7 @@ class TestBadFiles:
         assert result == Result(
             2,
             "",
-            f"error: {path} has 4000 entries an update but {three_updates} has 5000\n",
+            f"error: {path} has 4000 entries per update but {three_updates} has 5000\n",
         )
 
     @pytest.mark.parametrize("byte", [0x00, 0xFF, ord("("), ord("'"), ord("L")])

@@ -125,12 +125,12 @@ def test_what_is_missing_is_said_before_training(  # one line each
         ("train.lr=0", "train.lr must be finite and above 0, got 0.0"),
         (
             'network.rates=["quick"]',
-            "network.rates must be paper, nyumets, uniform, packets a second such as "
+            "network.rates must be paper, nyumets, uniform, packets per second such as "
             "700 or 200-2800, or a file, got 'quick'",
         ),
         (
             'network.switches=["quick"]',
-            "network.switches must be fast, slow or packets a second, got 'quick'",
+            "network.switches must be fast, slow or packets per second, got 'quick'",
         ),
         (
             "network.compute_s=-1",
@@ -334,7 +334,7 @@ def test_an_own_algorithm_called_like_another_is_refused(
     (own / "somebody_elses.py").write_text(OWN)
     names = "somebodys_own:few,somebody_elses:few"
     message = (
-        "algorithms must have different names behind the colon, got "
+        "algorithms must have different names after the colon, got "
         "'somebodys_own:few' and 'somebody_elses:few'"
     )
     result = fediac("compare", config, "--algorithms", names, "--out=out")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from fediac.report.number_words import digits, exact_percent
+from fediac.number_words import digits, exact_percent
 from fediac.report.write import write_report
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 

@@ -17,7 +17,7 @@ def test_every_algorithm_has_a_short_name_of_its_own() -> None:
 @pytest.mark.parametrize("other", ["mine:TopK", "yours:topk"])
 def test_two_algorithms_with_one_name_are_refused(other: str) -> None:
     text = (
-        "algorithms must have different names behind the colon, got 'topk' and "
+        "algorithms must have different names after the colon, got 'topk' and "
         f"{other!r}"
     )
     with refuses(text, ConfigError):

@@ -163,8 +163,8 @@ def test_it_gets_what_it_takes_of_clients_and_entries(
     [
         (
             "needs_more",
-            "must need no arguments but n_clients and dim, got missing a required "
-            "argument: 'share'",
+            "must need no arguments other than n_clients and dim, got missing a "
+            "required argument: 'share'",
         ),
         (
             "gives_nothing",
@@ -226,7 +226,7 @@ def test_what_it_raises_is_told_in_its_own_words() -> None:
 def test_names_that_some_system_has_no_folder_for_are_refused(name: str) -> None:
     algorithm = f"nowhere:{name}"
     text = (
-        f"algorithm {algorithm!r} must have a name behind the colon that is good for a "
+        f"algorithm {algorithm!r} must have a name after the colon that is good for a "
         "folder on every system (letters, digits and underscores; not con, nul, ...), "
         f"got {name!r}"
     )

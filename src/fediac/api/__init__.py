@@ -1,1 +1,1 @@
-"""The Python door, and what the commands do around runs."""
+"""The Python interface, and what the commands do around runs."""

@@ -1,4 +1,4 @@
-"""What `Experiment` is given: refused by name where it is of the wrong kind."""
+"""Checks of the arguments of `Experiment`; errors name the argument."""
 
 from typing import Any, get_args
 
@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fediac.compressors import Compressor
-from fediac.compressors.checks import check_whole
 from fediac.compressors.forecast import check_dim
+from fediac.compressors.protocol import can_run_rounds
+from fediac.core.integers import as_whole
 from fediac.errors import ArgumentError
 from fediac.sim import Network
 from fediac.training.federation import Statistics
 from fediac.training.local_settings import LocalSettings
+from fediac.transports.argument_checks import is_list
 
 
 def check_settings(
@@ -24,7 +26,7 @@ def check_settings(
     seed: object,
     device: object,
 ) -> None:
-    """Refuse settings of the wrong kind, and devices that are not there."""
+    """Refuse settings of the wrong type, and devices that this machine lacks."""
     for name, given, kind in (
         ("local", local, LocalSettings),
         ("network", network, Network),
@@ -37,7 +39,7 @@ def check_settings(
         raise ArgumentError(
             "statistics", f"must be average, local or recalibrate, got {statistics!r}"
         )
-    check_whole("seed", seed, at_least=0)
+    as_whole("seed", seed, at_least=0)
     if device not in ("auto", "cpu", "cuda"):
         raise ArgumentError("device", f"must be auto, cpu or cuda, got {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
@@ -47,7 +49,7 @@ def check_settings(
 
 
 def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
-    """Return the model that the function ``model`` makes."""
+    """Return the model that calling ``model`` makes."""
     if isinstance(model, nn.Module) or not callable(model):
         raise TypeError(
             "model must be a function that makes one, such as lambda: nn.Linear(20, 3),"
@@ -60,17 +62,17 @@ def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
 
 
 def make_algorithm(compressor: Any, dim: int) -> Compressor:  # noqa: ANN401 - as above
-    """Return the algorithm that ``compressor`` is, or makes for ``dim`` parameters."""
+    """Return ``compressor``, or what it makes of ``dim`` if it is a function."""
     algorithm = compressor
-    if not _is_algorithm(compressor):
+    if not can_run_rounds(compressor):
         if not callable(compressor):
             raise TypeError(
                 "compressor must be one like FediAC(...), with run_round, or a "
-                "function that makes one for so many parameters, "
+                "function that makes one for a number of parameters, "
                 f"got {type(compressor).__name__}"
             )
         algorithm = compressor(dim)
-        if not _is_algorithm(algorithm):
+        if not can_run_rounds(algorithm):
             raise TypeError(
                 "compressor must return one like FediAC(...), with run_round, "
                 f"got {type(algorithm).__name__}"
@@ -80,25 +82,20 @@ def make_algorithm(compressor: Any, dim: int) -> Compressor:  # noqa: ANN401 - a
     return made
 
 
-def _is_algorithm(given: object) -> bool:
-    """Return whether this can run rounds; a class of such only makes one."""
-    return not isinstance(given, type) and callable(getattr(given, "run_round", None))
-
-
 def check_clients(
     clients: Any,  # noqa: ANN401 - what a user gives
     *,
     n_clients: int,
     n_examples: int,
 ) -> list[NDArray[np.int64]]:
-    """Return the numbers of every client's examples, if these can be such.
+    """Return the numbers of every client's examples, checked.
 
     Args:
         clients: What was given.
         n_clients: How many the compressor is for.
         n_examples: In the training set.
     """
-    if not hasattr(clients, "__len__") or not hasattr(clients, "__getitem__"):
+    if not is_list(clients):
         raise TypeError(
             "clients must be a list with the example numbers of each client, "
             f"got {type(clients).__name__}"

@@ -1,4 +1,4 @@
-"""What `run` and `compare` do around a run: show it, and say how to go on.
+"""What `run` and `compare` do around a run: show it, and say how to continue it.
 
 Settings are read and checked first: PyTorch takes seconds to import, a typing error
 should not.
@@ -36,7 +36,7 @@ def run_command(
     as_json: bool,
     allows_other_kernels: bool = False,
 ) -> None:
-    """Run one configuration and show what came out."""
+    """Run one configuration and show the result."""
     settings = read_settings(config, overrides)
     require_algorithm(settings.algorithm)
     folder = out or Path("runs") / config.stem
@@ -131,7 +131,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
 
 
 def _say_notes(folders: Iterable[Path]) -> None:
-    """Say on standard error if consensus died in a run, as its report would."""
+    """Warn on standard error if consensus died out in a run, as its report would."""
     for folder in folders:
         # There may be no round yet; what is wrong with a file, the report says.
         with suppress(RunError):
@@ -143,7 +143,7 @@ def _say_notes(folders: Iterable[Path]) -> None:
 
 
 def _require(settings: RunSettings) -> None:
-    """Refuse what cannot be trained or logged here, before anything else is done."""
+    """Refuse what cannot be trained or logged on this machine, before anything else."""
     require_torch()
     if settings.save.tensorboard and find_spec("tensorboard") is None:
         raise ConfigError(
@@ -152,7 +152,7 @@ def _require(settings: RunSettings) -> None:
 
 
 def _require_begun(folders: Iterable[Path]) -> None:
-    """End here if Ctrl-C came before there was any run to go on with."""
+    """Exit if Ctrl-C came before there was a run that could be continued."""
     if not any((folder / CONFIG).exists() for folder in folders):
         sys.stderr.write("stopped before anything was written\n")
         sys.exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""The same settings with several algorithms, a folder each, and what came out."""
+"""Run several algorithms with the same settings, each in its own folder."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ _MAY_DIFFER = (
     "tuning",  # of fediac alone
     *(f"{name}." for name in CATALOG),
 )
-"""How settings begin that runs in one comparison need not share."""
+"""Prefixes of the settings that may differ between the runs of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came out of a comparison.
+    """The result of a comparison.
 
     Attributes:
         summaries: Algorithm, by its short name -> its run's summary.
@@ -127,9 +127,9 @@ def compare_algorithms(
 
 
 def _read_summaries(folder: Path) -> dict[str, Record]:
-    """Return short name -> summary of all runs that ended in earlier comparisons.
+    """Return short name -> summary of all runs that earlier comparisons finished.
 
-    A folder that is not called like the algorithm in it is somebody's own.
+    A folder that does not have its algorithm's name was put there by the user.
     """
     found = {
         path.parent.name: parse_object(path.read_bytes(), str(path))
@@ -143,7 +143,7 @@ def _read_summaries(folder: Path) -> dict[str, Record]:
 
 
 def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
-    """Write summaries of the runs that have ended; one that goes on has none."""
+    """Write summaries of the finished runs; a run that still goes on has none."""
     known = [name for name in CATALOG if name in summaries]
     ended = [
         summaries[name]
@@ -155,7 +155,7 @@ def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
 
 
 def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
-    """Refuse to run beside others whose data, training or network were not the same."""
+    """Refuse to add runs to others with different data, training or network."""
     wanted = by_key(as_document(settings))
     for config in (other / CONFIG for other in others):
         had = by_key(as_document(read_settings(config)))
@@ -169,7 +169,7 @@ def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
 
 
 def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
-    """Refuse settings that some algorithm cannot have, before another one trains.
+    """Refuse settings that do not fit one of the algorithms, before any of them trains.
 
     Data and model are equal for all: they are built once.
     """

@@ -43,7 +43,7 @@ def demo_settings(n_rounds: int) -> RunSettings:
 
 
 class LiveTable:
-    """A table of all algorithms that follows the runs, in a terminal."""
+    """A table of all algorithms in a terminal, updated while they run."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -62,7 +62,7 @@ class LiveTable:
         self._records[self._current] = [] if before is None else [before]
 
     def client_done(self) -> None:
-        """Nothing: rounds are quick here."""
+        """Do nothing: the demo's rounds are quick."""
 
     def round_done(self, record: Record) -> None:
         """Show the new numbers."""
@@ -76,7 +76,7 @@ class LiveTable:
 
 
 def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
-    """Train with every algorithm, then write the report and say what came out.
+    """Train with every algorithm, then write the report and summarize it.
 
     Args:
         folder: Made anew; a folder that holds something else is left alone.
@@ -109,7 +109,7 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
 
 
 def _make_anew(folder: Path) -> None:
-    """Empty a folder that a demo wrote before; refuse any other.
+    """Empty a folder that an earlier demo wrote; refuse any other.
 
     Only its mark tells a demo from a comparison, which has the same names.
     """
@@ -119,7 +119,7 @@ def _make_anew(folder: Path) -> None:
     names = {each.name for each in folder.iterdir()}
     if names and not (MARK in names and names <= own):
         raise ConfigError(
-            f"{folder}: holds something that is not a demo's; give another --out"
+            f"{folder}: contains something that is not a demo's; give another --out"
         )
     for each in folder.iterdir():  # not the folder: it may be a link, or this one
         if each.is_dir():
@@ -129,7 +129,7 @@ def _make_anew(folder: Path) -> None:
 
 
 def _summarize(folder: Path) -> dict[str, Record]:
-    """Return every algorithm's numbers at the end and at the target accuracy."""
+    """Return each algorithm's numbers at the end and at the target accuracy."""
     summaries = {}
     for name in CATALOG:
         lines = (folder / name / ROUNDS).read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def _summarize(folder: Path) -> dict[str, Record]:
 
 
 def conclude(summaries: Mapping[str, Record]) -> str:
-    """Return what the demo shows, in a paragraph."""
+    """Return the demo's conclusion, as a paragraph."""
     reached = {
         name: summary["target"]["payload_mib"]
         for name, summary in summaries.items()

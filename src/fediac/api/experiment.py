@@ -16,7 +16,7 @@ from fediac.api.arguments import (
     make_module,
 )
 from fediac.compressors import Compressor
-from fediac.compressors.checks import check_whole
+from fediac.core.integers import as_whole
 from fediac.core.ledger import PAYLOAD
 from fediac.partition import iid
 from fediac.plan.networks import NetworkSetting, make_network
@@ -32,7 +32,7 @@ from fediac.transports import RoundFacts
 
 @dataclass(frozen=True, slots=True)
 class RoundReport:
-    """What is known after a round.
+    """The results of a round.
 
     Attributes:
         payload_mib: All that was sent and received so far, as the paper counts.
@@ -52,7 +52,7 @@ class Experiment:
     """Clients that train a model together through a switch.
 
     Args:
-        model: Makes the model; its initial weights are everybody's, and what PyTorch
+        model: Makes the model. All clients get its initial weights, and what PyTorch
             draws for them depends on ``seed``.
         train: Inputs and labels, NumPy arrays or tensors. Inputs of uint8 are images
             and get normalized; other whole numbers reach the model as int64, all else
@@ -128,15 +128,15 @@ class Experiment:
 
     @property
     def module(self) -> nn.Module:
-        """The global model; after `run` it holds what was learned."""
+        """The global model; after `run` it is the trained one."""
         return self._engine.model.module
 
     def run(self, n_rounds: int) -> Iterator[RoundReport]:
-        """Return an iterator that runs a round and gives a report at each step.
+        """Return an iterator that runs one round per step and yields its report.
 
         Called again, it goes on where the last one stopped.
         """
-        check_whole("n_rounds", n_rounds, at_least=1)
+        as_whole("n_rounds", n_rounds, at_least=1)
         return self._rounds(n_rounds)
 
     def _rounds(self, n_rounds: int) -> Iterator[RoundReport]:

@@ -15,9 +15,9 @@ TERMINATED = 143
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; Ctrl-C is one line at any moment, imports included.
+    """Run the command line; Ctrl-C ends it with one line, even during imports.
 
-    So is SIGTERM, with an exit code of its own.
+    So does SIGTERM, with an exit code of its own.
     """
     with _stopping_at_sigterm():
         try:
@@ -31,9 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _stopping_at_sigterm() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: a job that is preempted loses no round.
+    """Let SIGTERM do what Ctrl-C does, so that a preempted job loses no round.
 
-    Whoever has a handler of their own keeps it.
+    A handler that is already there is left alone.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -42,7 +42,7 @@ def _stopping_at_sigterm() -> Iterator[None]:
     came: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
-        # Some send it twice; the second must not end the saving of a checkpoint.
+        # Some schedulers send it twice; the second must not stop a checkpoint.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         came.append(number)
         raise KeyboardInterrupt

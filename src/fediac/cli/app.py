@@ -1,6 +1,6 @@
 """The application that every command adds itself to.
 
-Commands import what they need when they run: asking for help takes no NumPy.
+Commands import what they need when they run, so that help does not wait for NumPy.
 """
 
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ _ORDER = (
 
 
 class _Ordered(TyperGroup):
-    """Commands in the order in which people meet them."""
+    """Lists commands in the order in which a newcomer needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - of typer's own
         names = super().list_commands(ctx)
@@ -73,9 +73,9 @@ def _fediac(
 
     \b
     Start with
-      fediac demo                     trains with every algorithm, writes a page
-      fediac run CONFIG.toml          trains one as a file says
-      fediac COMMAND --help           explains every number
+      fediac demo                     train with every algorithm and write a report
+      fediac run CONFIG.toml          train with one, from a settings file
+      fediac COMMAND --help           what a command's options and numbers mean
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -1,4 +1,4 @@
-"""All commands together, and the ways out: results, one-line errors, exit codes."""
+"""All commands together, and how they end: results, one-line errors, exit codes."""
 
 import os
 import re
@@ -11,14 +11,15 @@ import typer
 
 from fediac.cli import network, paper, rounds, runs, theory
 from fediac.cli.app import app
+from fediac.cli.options import OptionError
 from fediac.errors import INTERRUPTED, FediacError, say_reason
 
 __all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "theory"]
 
 WRONG = 2
-"""The exit code when the user asked for what is not possible."""
+"""The exit code of a command that was used wrongly."""
 
-# Typer keeps the class of all usage errors to itself but gives one of them a name.
+# Typer does not export the base class of usage errors, only one that derives from it.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 _BAD_VALUE = re.compile(r"Invalid value for (?P<name>[^:]+): (?:Value error, )?")
@@ -26,13 +27,15 @@ _HINT = re.compile(r"\.? (?:\(Possible options: (.+)\)|Did you mean (.+)\?)$")
 
 
 def run_app(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what a user did wrong is one line and exit code 2."""
+    """Run the command line; a user's mistake is one line and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_what_is_closed()
     _show_what_can_be_shown()
     _summarize_whole(app)
     try:
         code = app(words, prog_name="fediac", standalone_mode=False)
+    except (FediacError, ValueError, OptionError) as error:
+        _fail(str(error) or type(error).__name__)
     except _UsageError as error:
         _fail(describe_usage(error), see=_command_of(error, words))
     except typer.Abort:
@@ -42,21 +45,19 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
         _fail(where + say_reason(error))
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
-        _fail(f"not enough memory for what was asked{detail}")
+        _fail(f"not enough memory for this{detail}")
     except ArithmeticError as error:
-        _fail(f"some number given is beyond what can be computed ({error})")
+        _fail(f"one of the numbers is too large or too small ({error})")
     except RecursionError:
-        _fail("some file given is nested too deeply")
-    except (FediacError, ValueError) as error:
-        _fail(str(error) or type(error).__name__)
+        _fail("one of the files given is nested too deeply")
     sys.exit(_exit_code(code))
 
 
 def _exit_code(returned: object) -> int:
-    """Return the exit code by what a command returned.
+    """Return the exit code for what a command returned.
 
     Raises:
-        KeyboardInterrupt: Typer had turned one into its exit code, without a word.
+        KeyboardInterrupt: Typer had silently turned one into its exit code.
     """
     if returned == INTERRUPTED:
         raise KeyboardInterrupt
@@ -64,7 +65,7 @@ def _exit_code(returned: object) -> int:
 
 
 def _open_what_is_closed() -> None:
-    """Let a process without standard output or error write to nowhere instead."""
+    """Discard what is written to a standard output or error that is closed."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
@@ -72,9 +73,9 @@ def _open_what_is_closed() -> None:
 
 
 def _show_what_can_be_shown() -> None:
-    """Let a terminal without some character show another one, and not end in an error.
+    """Replace characters that the terminal cannot show, rather than fail.
 
-    Results of hours would be lost to one dash otherwise.
+    Otherwise hours of results could be lost to one dash.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -82,7 +83,7 @@ def _show_what_can_be_shown() -> None:
 
 
 def describe_usage(error: Exception) -> str:
-    """Return what typer says of a command line, as our own errors are written."""
+    """Return Typer's message about a command line in the style of our own errors."""
     text: str = error.format_message()  # type: ignore[attr-defined] # of typer's own
     text, n_names = _BAD_VALUE.subn(lambda found: found["name"].strip("'") + ": ", text)
     text = " ".join(text.split()).rstrip(".")
@@ -91,7 +92,7 @@ def describe_usage(error: Exception) -> str:
 
 
 def _fail(message: str, *, see: str = "") -> None:
-    """Write one line, and where help is, and end."""
+    """Write one line, say where to find help, and exit."""
     lines = [f"error: {' '.join(message.split())}"]
     if see:
         lines.append(f"see {see} --help")
@@ -100,7 +101,7 @@ def _fail(message: str, *, see: str = "") -> None:
 
 
 def _command_of(error: Exception, words: Sequence[str]) -> str:
-    """Return the command that the error is about, as far as it was understood."""
+    """Return the command that the error is about, if it is known."""
     context = getattr(error, "ctx", None)
     if context is not None:
         return str(context.command_path)
@@ -109,7 +110,7 @@ def _command_of(error: Exception, words: Sequence[str]) -> str:
 
 
 def _summarize_whole(group: typer.Typer) -> None:
-    """Give every command its whole first line as summary; typer would cut it."""
+    """Use the whole first line of every docstring as summary; Typer would cut it."""
     infos: Iterable[typer.models.CommandInfo] = group.registered_commands
     for info in infos:
         text = (info.callback.__doc__ or "") if info.callback else ""

@@ -1,13 +1,13 @@
 """paper: the tables and figures of the paper, from runs that anyone can repeat."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option, path_parser
-from fediac.core.shares import parse_number
+from fediac.cli.options import counts_option, folder_option, number_option
 
 _PRODUCTS = (
     "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
@@ -20,12 +20,15 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="WHAT...", help=f"Some of {_PRODUCTS}.", show_default=False
+            metavar="WHAT", help=f"One or more of {_PRODUCTS}.", show_default=False
         ),
     ],
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Seconds on a CPU, with digits in the package."),
+        typer.Option(
+            "--quick",
+            help="Seconds on a CPU, with the digits in the package.",
+        ),
     ] = False,
     only: Annotated[
         list[str],
@@ -40,33 +43,31 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Only these are run: names that --dry-run shows, such as fediac-bound "
-            "or libra.  [default: all]",
+            help="Run only these: names that --dry-run shows, such as fediac-bound or "
+            "libra.  [default: all]",
         ),
     ] = None,
-    seeds: Annotated[
-        str, typer.Option(metavar="LIST", help="Seeds to run: 1,2,3 or 1-3.")
-    ] = "1",
+    seeds: Annotated[Sequence[int], counts_option("Seeds to run: 1,2,3 or 1-3.")] = (
+        1,
+    ),
     until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help="Simulated seconds of a figure's runs.  [default: the paper's 500; "
-            "quick: 1]",
+        float | None,
+        number_option(
+            "Simulated seconds that a figure's runs last.  [default: the paper's 500, "
+            "or 1 with --quick]",
+            metavar="SECONDS",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        out_option(
-            "The folder of results.  [default: results; quick: runs/paper-quick]"
+        folder_option(
+            "Where results go.  [default: results, or runs/paper-quick with --quick]"
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The data folder.  [default: $FEDIAC_DATA or ~/.cache/fediac]",
-            parser=path_parser("--data", "a folder"),
+        folder_option(
+            "Where data sets are.  [default: $FEDIAC_DATA or ~/.cache/fediac]"
         ),
     ] = None,
     download: Annotated[
@@ -80,46 +81,50 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         bool,
         typer.Option(
             "--keep-models",
-            help="Keep models and checkpoints, 1 GB a run of CIFAR, so that runs can "
-            "go on for longer.",
+            help="Keep models and checkpoints (1 GB per CIFAR run), so that runs can "
+            "be continued for longer.",
         ),
     ] = False,
     allow_other_kernels: Annotated[
         bool,
         typer.Option(
             "--allow-other-kernels",
-            help="Go on with a run that was interrupted though kernels, processor or "
-            "PyTorch are others; the last bits change, and the report says so.",
+            help="Continue interrupted runs even with other kernels, another processor "
+            "or another PyTorch. The last bits of the results change, and the report "
+            "says so.",
         ),
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Say what would be run, and how many rounds."),
+        typer.Option(
+            "--dry-run", help="Say which runs are needed, and how many rounds."
+        ),
     ] = False,
     no_run: Annotated[
-        bool, typer.Option("--no-run", help="Only from runs that are stored.")
+        bool, typer.Option("--no-run", help="Run nothing; use only stored runs.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce tables and figures of the paper.
 
-    Runs what is not stored in DIR yet, then writes tables of everything that is, and
-    figures of the scenarios and seeds that are asked for. Runs are kept in
-    DIR/runs/SCENARIO/ENTRANT/seedK, so a later command goes on where an earlier one
-    stopped; several products share their runs.
+    Does the runs that are not stored in DIR yet. Then writes tables of all stored runs,
+    and figures of the scenarios and seeds asked for. Runs are kept in
+    DIR/runs/SCENARIO/ENTRANT/seedK, so a later command continues where an earlier one
+    stopped, and tables and figures share runs.
 
     \b
     table1, table2   rounds, payload and simulated time to the target accuracy, with
                      the fast and the slow switch, beside the paper's values
-    fig-traffic      table1 as a picture: payload to the target, a bar for everybody
-    fig-accuracy     accuracy over 500 simulated seconds, both switches
-    fig-noniid       final accuracy against beta, FediAC and libra
-    fig-scale        final accuracy against the threshold, 20 to 50 clients
+    fig-traffic      table1 as a picture: a bar with each algorithm's payload
+    fig-accuracy     accuracy over 500 simulated seconds, with both switches
+    fig-noniid       final accuracy against beta, for FediAC and libra
+    fig-scale        final accuracy against the threshold, for 20 to 50 clients
     sweeps           payload to the target for each algorithm's settings
-    fig-theory       what theory promises of real rounds, and what happens
+    fig-theory       what the theory predicts for real rounds, and what happens
 
     \b
-    fediac           bits = "tuned": the width with the fewest bytes per progress
+    fediac           bits = "tuned": the width that needs the fewest bytes for the
+                     same progress
     fediac-bound     bits = "bound", as in 'fediac run': the smallest above the bound
 
     \b
@@ -134,11 +139,10 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     from fediac.paper.arguments import make_request, parse_scope
     from fediac.paper.command import paper_command
 
-    until_s = None if until is None else parse_number(until, name="--until")
     paper_command(
         make_request(
             what,
-            parse_scope(only, entrants, seeds, until_s=until_s, is_quick=quick),
+            parse_scope(only, entrants, seeds, until_s=until, is_quick=quick),
             out=out,
             data=data,
             device=device,

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import RESNET18, named_options
-from fediac.core.shares import parse_count
+from fediac.cli.options import count_option, named_options
+from fediac.defaults import RESNET18_DIM
 from fediac.errors import ConfigError
 
 
@@ -16,8 +16,8 @@ def _list(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="[WHAT]",
-            help="algorithms, or settings: every key of a run's TOML file.",
+            metavar="WHAT",
+            help="algorithms, or settings for every key of a run's TOML file.",
         ),
     ] = "algorithms",
     as_json: AsJson = False,
@@ -42,43 +42,42 @@ def _list(
 
 
 @app.command("round")
+@named_options("dim", "n_clients")
 def _round(
     *,
     dim: Annotated[
-        str, typer.Option(metavar="COUNT", help="Entries in an update.")
-    ] = RESNET18,
+        int, count_option("Entries in an update.", at_least=1, metavar="COUNT")
+    ] = RESNET18_DIM,
     clients: Annotated[
-        str, typer.Option(metavar="N", help="Clients in the round, at most 1024.")
-    ] = "20",
+        int, count_option("Clients in the round, at most 1024.", at_least=1)
+    ] = 20,
     algorithms: Annotated[
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Names of 'fediac list', or module:name of your own.  [default: all "
-            "in the catalog]",
+            help="Names from 'fediac list', or module:name for your own.  [default: "
+            "all that it lists]",
         ),
     ] = None,
-    seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed for updates and algorithms.")
-    ] = "1",
+    seed: Annotated[int, count_option("Seed for updates and algorithms.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Aggregate made-up updates with several algorithms, on one switch.
 
-    The updates have power-law magnitudes like those of ResNet-18; clients agree on
-    most of the large entries. The table shows what each algorithm sends, what it asks
-    of the switch, and how near the mean it gets in a single round.
+    The updates have power-law magnitudes like those of ResNet-18, and clients agree on
+    most of the large entries. The table shows what each algorithm sends, what it needs
+    of the switch, and how close to the mean it gets in a single round.
 
     \b
     up, down        payload of all clients; 1 MiB is 2^20 bytes
-    wire            the same as real packets with all headers
-    aggregations    slots the switch completed
-    register        the most of its memory that was in use at a time
+    wire            the same, as real packets with all headers
+    aggregations    slots that the switch completed
+    register        the most switch memory in use at any time
     relative error  distance from the exact mean; what is missing stays in
                     the clients' residuals and is sent in later rounds
-    round           simulated: on the paper's links, with its fast switch, without
-                    local training
-    real            what it took here, all clients and the switch
+    round           simulated time on the paper's links with its fast switch,
+                    without local training
+    real            time it took here, for all clients and the switch
 
     \b
     Examples:
@@ -89,38 +88,32 @@ def _round(
     from fediac.plan.one_round import run_one_round
     from fediac.plugins import list_named
 
-    names = list_named(algorithms)
-    with named_options("dim", "n_clients"):
-        run_one_round(
-            names,
-            dim=parse_count(dim, name="dim", at_least=1),
-            n_clients=parse_count(clients, name="n_clients", at_least=1),
-            seed=parse_count(seed, name="--seed"),
-            as_json=as_json,
-        )
+    run_one_round(
+        list_named(algorithms), dim=dim, n_clients=clients, seed=seed, as_json=as_json
+    )
 
 
 @app.command("bench")
 def _bench(
     *,
     dim: Annotated[
-        str, typer.Option(metavar="COUNT", help="Entries in the vector.")
-    ] = RESNET18,
+        int, count_option("Entries in the vector.", at_least=1, metavar="COUNT")
+    ] = RESNET18_DIM,
     as_json: AsJson = False,
 ) -> None:
     """Measure every kernel against a memcpy of the same vector.
 
-    Times differ between machines and between runs; the ratio to a memcpy much less.
-    Caches are flushed before each repeat, since a real round finds them cold.
+    Times differ between machines and between runs; the ratio to a memcpy differs much
+    less. Caches are flushed before each repeat, because a real round finds them cold.
     """
     from fediac.plan.bench import run_bench
 
-    run_bench(dim=parse_count(dim, name="--dim", at_least=1), as_json=as_json)
+    run_bench(dim=dim, as_json=as_json)
 
 
 @app.command("doctor")
 def _doctor(*, as_json: AsJson = False) -> None:
-    """Say what this machine has, and what a missing piece would bring."""
+    """Say what this machine has, and what installing the rest would bring."""
     from fediac.plan.doctor import run_doctor
 
     run_doctor(as_json=as_json)

@@ -1,4 +1,4 @@
-"""run, compare, demo and report: training from settings to a page to look at."""
+"""run, compare, demo and report: from a settings file to a report."""
 
 import json
 from pathlib import Path
@@ -7,51 +7,47 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import out_option, path_parser
-from fediac.core.shares import parse_count
+from fediac.cli.options import (
+    count_option,
+    file_option,
+    folder_option,
+    path_argument,
+)
 
-_Config = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CONFIG.toml",
-        help="The settings.",
-        show_default=False,
-        parser=path_parser("CONFIG.toml", "a file"),
-    ),
-]
+_Config = Annotated[Path, path_argument("CONFIG.toml", "a file", "The settings file.")]
 _Overrides = Annotated[
     list[str],
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override a setting: train.lr=0.05, stop.rounds=10. May be repeated.",
+        help="Override a setting: train.lr=0.05 or stop.rounds=10. May be repeated.",
     ),
 ]
 _Data = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="The data folder, as data.folder.  [default: $FEDIAC_DATA or "
-        "~/.cache/fediac]",
-        parser=path_parser("--data", "a folder"),
+    folder_option(
+        "Where data sets are; sets data.folder.  [default: $FEDIAC_DATA or "
+        "~/.cache/fediac]"
     ),
 ]
 _Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with an interrupted run, to the same bits."),
+    typer.Option(
+        "--resume", help="Continue an interrupted run; the result is bit-identical."
+    ),
 ]
 _OtherKernels = Annotated[
     bool,
     typer.Option(
         "--allow-other-kernels",
-        help="Go on with --resume though kernels, processor or PyTorch are others; the "
-        "last bits change, and the report says so.",
+        help="Let --resume continue with other kernels, another processor or another "
+        "PyTorch. The last bits of the results change, and the report says so.",
     ),
 ]
 _Tensorboard = Annotated[
     bool,
     typer.Option(
-        "--tensorboard", help="Also write TensorBoard logs, as save.tensorboard does."
+        "--tensorboard", help="Also write TensorBoard logs; sets save.tensorboard."
     ),
 ]
 
@@ -59,7 +55,7 @@ _Tensorboard = Annotated[
 def _all_overrides(
     overrides: list[str], *, data: Path | None, tensorboard: bool
 ) -> list[str]:
-    """Return the options that stand for a setting as overrides too."""
+    """Return all overrides, with those options that set a single setting."""
     everything = list(overrides)
     if data is not None:
         # JSON's strings are TOML's: a folder called 2024 stays one.
@@ -74,7 +70,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
     out: Annotated[
-        Path | None, out_option("Where results go.  [default: runs/CONFIG]")
+        Path | None, folder_option("Where results go.  [default: runs/CONFIG]")
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
     data: _Data = None,
@@ -83,27 +79,27 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train one algorithm as a TOML file says, and write all down.
+    """Train with one algorithm, from a settings file.
 
-    The folder gets config.toml (all settings, resolved), rounds.jsonl (a line a round),
-    summary.json, model.safetensors and a checkpoint. Ctrl-C, or SIGTERM of a scheduler,
-    leaves a run that --resume continues.
+    Writes config.toml (all settings, resolved), rounds.jsonl (one line per round),
+    summary.json, model.safetensors and a checkpoint. A run that Ctrl-C or a
+    scheduler's SIGTERM stopped can be continued with --resume.
 
     \b
-    A small configuration; every key has a default, 'fediac list settings' shows all:
-      algorithm = "fediac"     # or your own file's class or function: "my_file:Mine"
+    A small settings file; every key has a default, see 'fediac list settings':
+      algorithm = "fediac"     # or a class or function of your own: "my_file:Mine"
       [data]
-      name = "digits"          # inside the package; cifar10, cifar100, ...
+      name = "digits"          # comes with the package; or cifar10, cifar100, ...
       [clients]
       n_clients = 20
-      n_participants = "50%"   # of the clients in a round; a number counts: 10
+      n_participants = "50%"   # of all clients in each round; or a number: 10
       [network]
       switches = ["fast", "slow"]
       [stop]
       rounds = 20
       target = 0.9             # or "90%"
       [fediac]
-      n_votes = "5%"           # a share is a string; a number is a count
+      n_votes = "5%"           # a share is a string, a count is a number
       threshold = 3
 
     \b
@@ -133,14 +129,15 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Names, see 'fediac list', or module:name of your own; all of the "
-            "list by default.",
+            help="Names from 'fediac list', or module:name for your own.  [default: "
+            "all that it lists]",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        out_option(
-            "Gets a folder for each algorithm.  [default: runs/CONFIG-compared]"
+        folder_option(
+            "Where results go, a folder for each algorithm.  [default: "
+            "runs/CONFIG-compared]"
         ),
     ] = None,
     overrides: _Overrides = [],  # noqa: B006 - typer copies it
@@ -150,7 +147,7 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
     tensorboard: _Tensorboard = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train several algorithms on the same data and network.
+    """Train with several algorithms, on the same data and network.
 
     \b
     Examples:
@@ -158,9 +155,9 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
       fediac compare digits.toml --algorithms fediac,switchml,libra
       fediac compare digits.toml --algorithms fediac,my_file:Mine
 
-    my_file.py is in the current folder or installed. Mine is a class or function that
-    is called with what it takes of n_clients (in a round) and dim (entries of an
-    update), and returns a compressor; README and CONTRIBUTING show one.
+    my_file.py must be in the current folder or installed. Mine is a class or function
+    that may take n_clients (clients in a round) and dim (entries in an update), and
+    returns a compressor. README and CONTRIBUTING show an example.
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.api.commands import compare_command
 
@@ -178,26 +175,24 @@ def _compare(  # noqa: PLR0913 - one parameter for each option
 @app.command("demo")
 def _demo(
     *,
-    out: Annotated[Path, out_option("Where results go; made anew.")] = Path(
-        "runs/demo"
-    ),
-    rounds: Annotated[
-        str, typer.Option(metavar="N", help="Rounds of each algorithm.")
-    ] = "10",
+    out: Annotated[
+        Path, folder_option("Where results go; an earlier demo there is replaced.")
+    ] = Path("runs/demo"),
+    rounds: Annotated[int, count_option("Rounds for each algorithm.", at_least=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Train on digits with every algorithm, and write a page about it.
+    """Train a digit classifier with every algorithm and write a report.
 
-    20 clients with the digits of three real writers each, a fast switch, uplinks that
-    follow New York traces. Ends with DIR/report.html and DIR/summary.json.
+    There are 20 clients, each with the digits of three real writers, a fast switch, and
+    uplinks that follow traces from New York. The results are DIR/report.html and
+    DIR/summary.json.
     """
     from fediac.runs.requirements import require_torch
 
-    n_rounds = parse_count(rounds, name="--rounds", at_least=1)
     require_torch()
     from fediac.api.demo import run_demo
 
-    run_demo(out, n_rounds=n_rounds, as_json=as_json)
+    run_demo(out, n_rounds=rounds, as_json=as_json)
 
 
 @app.command("report")
@@ -205,21 +200,18 @@ def _report(
     *,
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="Folders that runs wrote, or folders with runs up to 2 folders down.",
-            show_default=False,
-            parser=path_parser("RUN", "a folder"),
+        path_argument(
+            "RUN",
+            "a folder",
+            "Folders of runs, or folders that contain runs up to two levels down.",
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_option(
+            "Where to write the report; - is standard output.  [default: report.html]",
             "--output",
             "-o",
-            metavar="FILE",
-            help="Where to write; - is standard output.  [default: report.html]",
-            parser=path_parser("--output", "a file"),
         ),
     ] = None,
     kind: Annotated[
@@ -227,29 +219,29 @@ def _report(
         typer.Option(
             "--format",
             metavar="html|md|csv",
-            help="What to write.  [default: by FILE's name]",
+            help="What to write.  [default: what FILE's name ends in]",
         ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             metavar="ACC",
-            help="Accuracy to compare traffic at: 0.63 or 63%.  [default: the runs' "
-            "own, or the highest whole percent that all reached]",
+            help="Accuracy at which to compare traffic: 0.63 or 63%.  [default: the "
+            "runs' own target, or the highest whole percent that all reached]",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what runs did as one offline page, Markdown or CSV.
+    """Write a report about runs, as one offline HTML page, Markdown or CSV.
 
     The page has a summary in words, traffic and time to the target accuracy, charts
-    of accuracy, bytes, entries, errors and times, and the settings. Runs that are not
-    finished are shown as far as they got.
+    of accuracy, bytes, entries, errors and times, and the settings. Unfinished runs
+    are shown as far as they got.
 
     \b
-    html  charts and tables in one file; needs no network
-    md    the summary and the tables, without rounds
-    csv   every field of every round, a line each
+    html  charts and tables in one file that needs no network
+    md    the summary and the tables, without single rounds
+    csv   every field of every round, one line per round
 
     \b
     Examples:

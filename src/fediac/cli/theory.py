@@ -1,80 +1,77 @@
 """theory and tune: what the paper's formulas say."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import named_options, path_parser
-from fediac.core.shares import (
-    parse_count,
-    parse_counts,
-    parse_number,
-    parse_share,
+from fediac.cli.options import (
+    count_option,
+    counts_option,
+    named_options,
+    number_option,
+    path_argument,
+    share_option,
 )
+from fediac.core.shares import parse_share
 
 
 @app.command("theory")
+@named_options(
+    *("dim", "n_clients", "threshold", "alpha", "phi", "peak", "bits"),
+    n_votes="n-votes",
+)
 def _theory(  # noqa: PLR0913 - one parameter for each option
     *,
     dim: Annotated[
-        str,
-        typer.Option(
-            metavar="COUNT", help="Entries in an update: 11173962, 11_173_962 or 1e9."
+        int,
+        count_option(
+            "Entries in an update: 11173962, 11_173_962 or 1e9.",
+            at_least=1,
+            metavar="COUNT",
         ),
     ],
-    clients: Annotated[str, typer.Option(metavar="N", help="Clients in a round (N).")],
+    clients: Annotated[int, count_option("Clients in a round (N).", at_least=1)],
     n_votes: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE", help="Votes of one client (k): a count, or a share as 5%."
-        ),
+        str, share_option("Votes of one client (k): a count, or a share such as 5%.")
     ],
     threshold: Annotated[
         str,
-        typer.Option(
-            metavar="SHARE",
-            help="Votes an entry needs to be sent (a): a count, or a share of clients.",
+        share_option(
+            "Votes an entry needs to be sent (a): a count, or a share of the clients."
         ),
     ],
-    alpha: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", help="Decay of magnitudes over ranks, below 0."),
-    ],
+    alpha: Annotated[float, number_option("Decay of magnitudes over ranks, below 0.")],
     phi: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Magnitude at rank 1 by the law.")
-    ] = "1",
+        float, number_option("Magnitude at rank 1, by the power law.")
+    ] = 1.0,
     peak: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER", help="Largest magnitude there really is.  [default: phi]"
-        ),
+        float | None,
+        number_option("Largest magnitude that occurs.  [default: phi]"),
     ] = None,
     bits: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Width of the switch's sums (b).  [default: smallest above min_bits]",
+        int | None,
+        count_option(
+            "Width of the switch's sums (b).  [default: the smallest above min_bits]"
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict what a round sends and loses, by the paper's formulas.
 
-    The l-th largest magnitude of an update is taken to be phi * l^alpha. 'fediac tune'
-    reads alpha and phi off real updates. Shares are rounded up.
+    The l-th largest magnitude of an update is assumed to be phi * l^alpha. 'fediac
+    tune' fits alpha and phi to real updates. Shares are rounded up.
 
     \b
     expected_chosen  entries that reach the threshold, on average
-    min_bits         bits must be above this real number for gamma below 1
+    min_bits         bits must exceed this (not a whole number) for gamma below 1
     bits             the width used: as given, or the smallest above min_bits
     gamma            squared error of a round's compression, relative to the
                      update; training converges when it is below 1
-    payload          what all clients send and receive a round, without
+    payload          what all clients send and receive per round, without
                      headers; 1 MiB is 2^20 bytes
-    register fills   how often a switch with 1 MB (10^6 bytes) would fill its
-                     registers if every entry were sent, as 4 bytes
+    register fills   how many times over a switch with 1 MB (10^6 bytes) would fill
+                     its registers if every entry were sent as 4 bytes
 
     \b
     Examples:
@@ -86,81 +83,65 @@ def _theory(  # noqa: PLR0913 - one parameter for each option
     from fediac.core.bounds import Setting
     from fediac.plan.theory import predict, show_theory
 
-    with named_options(
-        *("dim", "n_clients", "threshold", "alpha", "phi", "peak", "bits"),
-        n_votes="n-votes",
-    ):
-        n_entries = parse_count(dim, name="dim", at_least=1)
-        n_clients = parse_count(clients, name="n_clients", at_least=1)
-        setting = Setting(
-            dim=n_entries,
-            n_clients=n_clients,
-            n_votes=parse_share(n_votes, of=n_entries, name="n_votes"),
-            threshold=parse_share(threshold, of=n_clients, name="threshold"),
-            alpha=parse_number(alpha, name="alpha"),
-        )
-        theory = predict(
-            setting,
-            phi=parse_number(phi, name="phi"),
-            peak=None if peak is None else parse_number(peak, name="peak"),
-            bits=None if bits is None else parse_count(bits, name="bits"),
-        )
-    show_theory(theory, as_json=as_json)
+    setting = Setting(
+        dim=dim,
+        n_clients=clients,
+        n_votes=parse_share(n_votes, of=dim, name="n_votes"),
+        threshold=parse_share(threshold, of=clients, name="threshold"),
+        alpha=alpha,
+    )
+    show_theory(predict(setting, phi=phi, peak=peak, bits=bits), as_json=as_json)
 
 
 @app.command("tune")
+@named_options("n_clients", threshold="thresholds", n_votes="n-votes")
 def _tune(
     *,
     updates: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="UPDATES.npy",
-            help="float32 or float64 arrays of shape (dim,) or (n_updates, dim).",
-            show_default=False,
-            parser=path_parser("UPDATES.npy", "a file"),
+        path_argument(
+            "UPDATES.npy",
+            "a file",
+            "float32 or float64 arrays of shape (dim,) or (n_updates, dim).",
         ),
     ],
     clients: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Clients in a round.  [default: one an update; 20 if there is one]",
+        int | None,
+        count_option(
+            "Clients in a round.  [default: one per update, or 20 for one update]",
+            at_least=1,
         ),
     ] = None,
     n_votes: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE", help="Votes of one client: a count, or a share of dim."
-        ),
+        str, share_option("Votes of one client: a count, or a share of the entries.")
     ] = "5%",
     thresholds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Thresholds to try: 1-4, or 1,2,4.  [default: up to a quarter of "
-            "the clients]",
+        Sequence[int] | None,
+        counts_option(
+            "Thresholds to try: 1-4, or 1,2,4.  [default: up to a quarter of the "
+            "clients]"
         ),
     ] = None,
-    top: Annotated[str, typer.Option(metavar="N", help="Candidates to list.")] = "10",
+    top: Annotated[int, count_option("How many candidates to list.", at_least=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Recommend a threshold and a width for updates like yours.
 
     An update is what a client's training changed: old parameters minus new ones, as one
-    flat array. The first round's are good ones to give. Each gets a power law
-    phi * rank^alpha; then every threshold is tried with the smallest usable width and
-    four more, and what the theory predicts is ranked by cost.
+    flat array. Those of the first round are a good choice. A power law
+    phi * rank^alpha is fitted to each. Then every threshold is tried with the smallest
+    usable width and the next four, and the theory's predictions are ranked by cost.
 
     \b
     threshold     votes an entry needs to be sent
     bits          width of the switch's sums
     entries sent  share of all entries that reach the threshold
-    a round       what all clients send and receive, without headers;
-                  1 MiB is 2^20 bytes
+    a round       what all clients send and receive in a round, without
+                  headers; 1 MiB is 2^20 bytes
     gamma         squared error of the compression, relative to the update;
-                  below 1 converges, and less is better
-    cost          bytes a round / (1 - gamma): bytes for the progress of one
-                  round without error
+                  training converges below 1, and less is better
+    cost          bytes per round / (1 - gamma): bytes for as much progress as
+                  one round without error makes
 
     \b
     Examples:
@@ -170,20 +151,5 @@ def _tune(
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.plan.tune import show_tuning, tune
 
-    with named_options("n_clients", threshold="thresholds", n_votes="n-votes"):
-        n_shown = parse_count(top, name="--top", at_least=1)
-        tuning = tune(
-            updates,
-            n_clients=(
-                None
-                if clients is None
-                else parse_count(clients, name="n_clients", at_least=1)
-            ),
-            n_votes=n_votes,
-            thresholds=(
-                None
-                if thresholds is None
-                else parse_counts(thresholds, name="--thresholds")
-            ),
-        )
-    show_tuning(tuning, n_shown=n_shown, as_json=as_json)
+    tuning = tune(updates, n_clients=clients, n_votes=n_votes, thresholds=thresholds)
+    show_tuning(tuning, n_shown=top, as_json=as_json)

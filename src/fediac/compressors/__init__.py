@@ -1,4 +1,4 @@
-"""One algorithm a file, all behind the interface in ``protocol``."""
+"""One algorithm per file, all with the interface in ``protocol``."""
 
 from fediac.compressors.catalog import CATALOG, find
 from fediac.compressors.fedavg import FedAvg

@@ -21,7 +21,7 @@ CATALOG: dict[str, type[Any]] = {
 
 
 def find(name: str) -> type[Any]:
-    """Return the class of the algorithm that is called ``name``.
+    """Return the class of the algorithm called ``name``.
 
     Raises:
         ConfigError: There is none; the message names the nearest, or all.

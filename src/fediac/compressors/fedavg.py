@@ -10,9 +10,9 @@ there is no residual.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fediac.compressors.checks import check_clients
 from fediac.compressors.forecast import Conditions, Expected
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_numbers
 from fediac.compressors.steps import begin
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.mean import FloatMean, Mean
@@ -27,10 +27,10 @@ class FedAvg:
     n_clients: int
 
     def __post_init__(self) -> None:
-        check_clients(self)
+        check_numbers(self)
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
-        """Yield a sum of everything."""
+        """Yield a sum of all entries."""
         yield (Expected(ServerSum, conditions.dim, conditions.dim),)
 
     def run_round(

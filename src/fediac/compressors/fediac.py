@@ -25,7 +25,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from fediac.compressors.checks import check_share, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -35,6 +34,7 @@ from fediac.compressors.forecast import (
     Expected,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits
@@ -81,7 +81,7 @@ BitsRule = Literal["tuned", "bound", "adaptive"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
 _EXPECTED_BITS = 12
-"""Width to expect where clients are still to agree on one."""
+"""Width to expect where clients have yet to agree on one."""
 
 _SPARE_BITS = 6
 """Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
@@ -94,26 +94,26 @@ class FediAC(ErrorFeedback):
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
-        bits: Width of the switch's sums (b). ``bound``: each client fits its first
-            update and asks for the smallest width above the paper's bound (eq. 6, with
-            the peak of all clients); ``tuned``: for the one that promises the fewest
-            bytes per progress, which is wider. The widest wish of the first round wins
-            and stays; who joins later takes it. ``adaptive`` begins at the bound, and a
-            client asks for a bit more whenever the entries it sent were left with as
-            much as they had; clients with far smaller updates than the others ask for
-            much.
-        law: How votes are drawn: ``bernoulli``, a coin for every entry; ``draws``, the
-            paper's k draws; ``topk``, the k largest.
+        bits: Width of the switch's sums (b). With ``bound``, each client fits a power
+            law to its first update and asks for the smallest width above the paper's
+            bound (eq. 6, with the peak of all clients). With ``tuned``, it asks for the
+            width that needs the fewest bytes for the same progress, which is wider. The
+            widest width asked for in the first round is then used for good, also by
+            clients that join later. ``adaptive`` starts at the bound, and a client asks
+            for the next width whenever rounding left as much of the entries it sent as
+            they had; clients with far smaller updates than others ask for many bits.
+        law: How votes are drawn: ``bernoulli``, independently for every entry;
+            ``draws``, the paper's k draws; ``topk``, the k largest.
         entries_per_vote: Neighbouring entries that share a vote and are sent together:
-            1, the paper's, or a power of two from 8 on. A client then votes for
+            1 as in the paper, or a power of two of at least 8. A client then votes for
             n_votes / entries_per_vote groups, which makes votes cheaper.
-        clip: A client offers as its peak at most ``clip`` times the root mean square of
-            its n_votes largest magnitudes; levels beyond are clamped, and what that
-            cuts stays in the residual. Smaller widths then go further; the bound on the
-            width does not know of it. By default nothing is clipped, as in the paper.
+        clip: The peak that a client offers is at most ``clip`` times the root mean
+            square of its n_votes largest magnitudes. Larger levels are clamped, and the
+            rest stays in the residual. This makes the most of few bits, but the bound
+            on the width ignores it. By default nothing is clipped, as in the paper.
         lanes: How wide lanes are: ``same``, as many bits up as down, as in the paper;
-            ``dense``, only as many up as a client's own levels need, for the same sums;
-            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            ``dense``, only as many bits up as a client's own levels need, for the same
+            sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
     """
 
@@ -155,7 +155,7 @@ class FediAC(ErrorFeedback):
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN.
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN.
 
         Only the paper's votes were compared.
         """
@@ -163,11 +163,11 @@ class FediAC(ErrorFeedback):
         return (82, 126) if is_usual and self.entries_per_vote == 1 else None
 
     def count_votes(self, dim: int) -> int:
-        """Return for how many of ``dim`` entries a client votes."""
+        """Return how many of ``dim`` entries a client votes for."""
         return count_share("n_votes", self.n_votes, of=dim, what="dim")
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be voted for."""
+        """Raise unless this many entries can be voted for."""
         self.count_votes(dim)
 
     def asks(self) -> Iterator[Asks]:
@@ -253,7 +253,7 @@ class FediAC(ErrorFeedback):
         return clipped_peak(corrected, n_votes, self.clip)
 
     def _known_bits(self, state: State) -> int:
-        """Return the width that this client knows; 0 if it is still to be agreed on."""
+        """Return the width that this client knows; 0 if it has yet to be agreed on."""
         if isinstance(self.bits, int):
             return self.bits
         if state.bits is None:
@@ -264,7 +264,7 @@ class FediAC(ErrorFeedback):
     def _agree_bits(
         self, corrected: Corrected, peak: float
     ) -> Generator[tuple[Exchange, ...], Any, int]:
-        """Ask for the widest of all clients' wishes, which takes the peak of all."""
+        """Ask for the widest width that a client wants, as the peak of all wishes."""
         wished = self._fitted_bits(corrected, peak)
         widest: Peak = yield from ask(Max(float(wished), phase="width"))
         return int(widest.peak)

@@ -1,4 +1,4 @@
-"""Error feedback: what a client cannot send it keeps, and adds to its next update.
+"""Error feedback: a client keeps what it did not send for its next update.
 
 This part of a round is the same for every algorithm that has it, so it stands here
 once: a round begins with update + residual, the algorithm compresses that, and what it
@@ -9,8 +9,8 @@ algorithm turns it into what was not counted in place: memory is passed over onc
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
-from fediac.compressors.checks import check_clients, check_flag
 from fediac.compressors.protocol import Round, State
+from fediac.compressors.setting_checks import check_flag, check_numbers
 from fediac.compressors.steps import begin
 from fediac.core.corrected import Corrected
 from fediac.core.residual import check_fade, fade_residual
@@ -20,14 +20,14 @@ from fediac.core.types import Update
 
 @dataclass(frozen=True, slots=True)
 class ErrorFeedback(ABC):
-    """A compressor whose clients keep what they do not send; it has to ``compress``.
+    """Base class whose clients keep what they do not send; subclasses ``compress``.
 
     Attributes:
         n_clients: Clients of the round.
-        residual: Keep what is not sent for the next round.
-        fade: Share of what is kept that is forgotten every round that a client takes
-            part in, from 0 to below 1. What others never send is then not kept for
-            good.
+        residual: Keep what is not sent, for the next round.
+        fade: Share of the residual that is forgotten in every round that a client takes
+            part in, at least 0 and below 1. Entries on which clients never agree are
+            then not kept forever.
     """
 
     n_clients: int
@@ -35,12 +35,12 @@ class ErrorFeedback(ABC):
     fade: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_clients(self)
+        check_numbers(self)
         check_flag("residual", self.residual)
         check_fade(self.fade, residual=self.residual)
 
     def check_dim(self, dim: int) -> None:  # noqa: B027 - most have no rule
-        """Raise unless updates may have so many entries; nothing is written before."""
+        """Raise unless updates may have this many entries; nothing is written yet."""
 
     @abstractmethod
     def compress(
@@ -54,7 +54,7 @@ class ErrorFeedback(ABC):
                 not change it returns as it is.
             stream: Randomness of this client and round.
             kept: The corrected update's values, to be turned into what was not counted;
-                None: nobody keeps it, and the values must be left alone.
+                None: it is not kept, and the values must be left alone.
         """
 
     def run_round(

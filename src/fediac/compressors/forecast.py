@@ -1,4 +1,4 @@
-"""What an algorithm says of its rounds beforehand: what they ask, and about how much.
+"""What an algorithm says about its rounds in advance: what they ask, and how much.
 
 Both are methods that an algorithm may have. ``asks()`` yields what needs room in a
 switch, so that one without it is refused before anything is sent, and so that a switch
@@ -83,12 +83,12 @@ class AsksIndexedSum:
 
 
 Asks: TypeAlias = AsksTally | AsksSum | AsksBlockSum | AsksIndexedSum
-"""An exchange that a round may ask, as far as it is fixed; others need no room."""
+"""An exchange that a round may ask, as far as known; others need no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What decides a round beside the algorithm's settings.
+    """What determines a round besides the algorithm's settings.
 
     Attributes:
         dim: Entries in an update.
@@ -101,7 +101,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An exchange as it is expected to be, the same for every client.
+    """An expected exchange, the same for every client.
 
     Attributes:
         kind: What is asked.
@@ -122,7 +122,7 @@ class Expected:
 
     @property
     def phase(self) -> str:
-        """What the ledger calls it."""
+        """Its name in the ledger."""
         return next(
             str(each.default) for each in fields(self.kind) if each.name == "phase"
         )
@@ -134,7 +134,7 @@ class Expected:
 
 
 def asks_of(compressor: Compressor) -> tuple[Asks, ...]:
-    """Return what an algorithm says it asks; nothing if it says nothing."""
+    """Return the exchanges that an algorithm announces; none if it does not."""
     say: Any = getattr(compressor, "asks", None)
     said = tuple(say()) if callable(say) else ()
     for each in said:
@@ -147,13 +147,13 @@ def asks_of(compressor: Compressor) -> tuple[Asks, ...]:
 
 
 def tally_threshold(compressor: Compressor) -> int:
-    """Return the votes that an entry needs, which decides how long slots are."""
+    """Return the votes that an entry needs, which determines the length of slots."""
     asked = (each for each in asks_of(compressor) if isinstance(each, AsksTally))
     return max((each.threshold for each in asked), default=1)
 
 
 def check_dim(compressor: Compressor, dim: int) -> None:
-    """Raise unless an algorithm takes updates of so many entries, as far as it says."""
+    """Raise if an algorithm says that it cannot take updates with this many entries."""
     check: Any = getattr(compressor, "check_dim", None)
     if callable(check):
         check(dim)
@@ -178,7 +178,7 @@ def expect_of(
 
 
 def measured_of(compressor: Compressor) -> tuple[int, int] | None:
-    """Return what real rounds took of what is expected, in percent, where it says so.
+    """Return the payload of real rounds, in percent of the expected one, if known.
 
     Real choices are not spread evenly: some entries are chosen by many clients, and
     again and again.
@@ -195,7 +195,7 @@ def share_of_some(probability: float, n_tries: int) -> float:
 
 
 def union_of(n_chosen: int, conditions: Conditions, n_clients: int, of: int) -> int:
-    """Return how many of ``of`` entries some client chooses.
+    """Return how many of ``of`` entries at least one client is expected to choose.
 
     Args:
         n_chosen: Entries that each client chooses, of all there are.

@@ -20,12 +20,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from fediac.compressors.checks import (
-    check_flag,
-    check_share,
-    check_whole,
-    count_share,
-)
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -35,6 +29,11 @@ from fediac.compressors.forecast import (
     union_of,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import (
+    check_flag,
+    check_share,
+    count_share,
+)
 from fediac.compressors.settings import SUPPLIED
 from fediac.compressors.steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
@@ -48,6 +47,7 @@ from fediac.core.exchange import (
     ServerTotals,
     least_index_bits,
 )
+from fediac.core.integers import as_whole
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
 from fediac.core.quantize import (
@@ -64,7 +64,7 @@ from fediac.core.types import Array, Indices, Levels, Update
 from fediac.errors import ArgumentError
 
 BITS = 32
-"""Width of a level, with which cold entries are sent as floats instead."""
+"""The width at which cold entries are sent as floats instead of levels."""
 
 
 def choose_hot(counts: Array, n_hot: int) -> Indices:
@@ -75,7 +75,7 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
         n_hot: At most what the switch's registers hold
             (``Switch.indexed_capacity``).
     """
-    check_whole("n_hot", n_hot)
+    as_whole("n_hot", n_hot)
     if not hasattr(counts, "shape"):
         raise TypeError(
             "counts must be a vector, NumPy's or PyTorch's, "
@@ -97,7 +97,7 @@ def choose_hot(counts: Array, n_hot: int) -> Indices:
 def _round(
     values: Update, entries: Indices, grid: Grid, stream: Stream
 ) -> tuple[Levels, Update]:
-    """Return the levels of some entries, and what they leave of these."""
+    """Return the levels of some entries, and what rounding leaves of these."""
     chosen = values[entries]
     levels = stochastic_round(chosen, entries, grid, stream)
     return levels, subtract_sent(chosen, levels, grid)
@@ -106,12 +106,12 @@ def _round(
 def _missed(
     answer: IndexedTotals | ServerTotals | None, client: int, n_places: int
 ) -> list[tuple[int, int]]:
-    """Return the ranges that left ``client`` out, where anything was asked."""
+    """Return the ranges that left ``client`` out; none if nothing was asked."""
     return [] if answer is None else answer.contributors.missed(client, n_places)
 
 
 def _check_hot(hot: Indices) -> None:
-    """Raise unless these are entry numbers in order; a round checks the last one."""
+    """Raise unless these are ascending entry numbers; a round checks the last one."""
     dtype = str(getattr(hot, "dtype", type(hot).__name__)).removeprefix("torch.")
     if "int" not in dtype or len(getattr(hot, "shape", ())) != 1:
         shape = tuple(getattr(hot, "shape", ()))
@@ -124,7 +124,7 @@ def _check_hot(hot: Indices) -> None:
     if hot.shape[0] and (int(hot[0]) < 0 or bool(xp.any(hot[1:] <= hot[:-1]))):
         raise ArgumentError(
             "hot",
-            "must be entry numbers from 0 on, ascending, got "
+            "must be ascending entry numbers from 0, got "
             f"{', '.join(str(int(each)) for each in hot[:8])}"
             f"{' ...' if hot.shape[0] > 8 else ''}",
         )
@@ -138,12 +138,12 @@ class Libra(ErrorFeedback):
         n_sent: Entries a client sends, its largest (k): a count, or a share of all
             entries.
         hot: Entry numbers that have a register, ascending; equal on all clients.
-        bits: Width of an entry's value. As published 32, and what goes to the server
-            are floats then; below that all values are integers whose sum over all
-            clients fits.
-        narrow: Give an entry's index only as many bits as tell the switch's registers,
-            or at the server all entries, apart; as published it has 32.
-        hot_rounds: Rounds of the training beforehand by which a run finds hot entries.
+        bits: Width of an entry's value. With 32, as published, the server gets floats;
+            with less, all values are integers whose sum over all clients fits.
+        narrow: Give an entry's index only as many bits as it needs to address the
+            switch's registers, or all entries at the server; as published it has 32.
+        hot_rounds: Rounds of an earlier training from which a run learns which entries
+            are hot.
     """
 
     n_sent: Share = "1%"
@@ -157,15 +157,15 @@ class Libra(ErrorFeedback):
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)
         check_flag("narrow", self.narrow)
-        check_whole("bits", self.bits)
+        as_whole("bits", self.bits)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
         check_share("n_sent", self.n_sent)
-        check_whole("hot_rounds", self.hot_rounds, at_least=1)
+        as_whole("hot_rounds", self.hot_rounds, at_least=1)
         _check_hot(self.hot)
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN.
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN.
 
         The least are of the beginning: at first clients choose much the same entries.
         Only pairs as published were compared.
@@ -173,7 +173,7 @@ class Libra(ErrorFeedback):
         return (32, 99) if self.bits == BITS and not self.narrow else None
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent, and hot ones are among them."""
+        """Raise unless this many entries can be sent, and hot ones are among them."""
         self.count_sent(dim)
         if self.hot.shape[0] and int(self.hot[-1]) >= dim:
             raise ArgumentError(
@@ -275,7 +275,7 @@ class Libra(ErrorFeedback):
     def _send_cold(
         self, values: Update, cold: Indices, grid: Grid, stream: Stream
     ) -> tuple[ServerSum, Update]:
-        """Return what the server is sent, and what that leaves of it."""
+        """Return what is sent to the server, and what rounding leaves of it."""
         index_bits = least_index_bits(len(values)) if self.narrow else INDEX_BITS
         xp = array_namespace(values)
         if self.bits == BITS:
@@ -291,9 +291,9 @@ class Libra(ErrorFeedback):
     ) -> Generator[
         tuple[Exchange, ...], Any, tuple[IndexedTotals | None, ServerTotals | None]
     ]:
-        """Yield both sums together, or one of them when nothing or all is hot.
+        """Yield both sums together, or only one if all or no entries are hot.
 
-        Nobody waits for a server that can never be sent anything.
+        A server that can never be sent anything is not waited for.
         """
         if not pairs.size:
             return None, (yield from ask(cold))

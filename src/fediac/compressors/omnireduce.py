@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from fediac.compressors.checks import check_share, check_whole, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -26,9 +25,11 @@ from fediac.compressors.forecast import (
     share_of_some,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import BlockSum, BlockTotals, Max
+from fediac.core.integers import as_whole
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import BlockMean, Mean
 from fediac.core.quantize import (
@@ -52,7 +53,7 @@ class OmniReduce(ErrorFeedback):
     Attributes:
         n_sent: Entries a client sends, its largest (k): a count, or a share of all
             entries.
-        block: Entries of a block; 360 levels fill a packet.
+        block: Entries in a block; 360 levels fill a packet.
     """
 
     n_sent: Share = "5%"
@@ -62,15 +63,15 @@ class OmniReduce(ErrorFeedback):
         ErrorFeedback.__post_init__(self)
         level_limit(bits=BITS, n_clients=self.n_clients)
         check_share("n_sent", self.n_sent)
-        check_whole("block", self.block, at_least=1)
+        as_whole("block", self.block, at_least=1)
 
     @property
     def measured(self) -> tuple[int, int]:
-        """What stored rounds took of what is expected: ResNet-18 and UNIPEN."""
+        """Payload of stored rounds in percent of the expected: ResNet-18 and UNIPEN."""
         return 8, 100
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent."""
+        """Raise unless this many entries can be sent."""
         self._count(dim)
 
     def asks(self) -> Iterator[Asks]:
@@ -144,5 +145,5 @@ class OmniReduce(ErrorFeedback):
 
 
 def _spread(n_chosen: int, n_blocks: int) -> Blocks:
-    """Return ``n_chosen`` block numbers at even distances."""
+    """Return ``n_chosen`` evenly spaced block numbers."""
     return np.arange(n_chosen, dtype=np.int64) * n_blocks // n_chosen

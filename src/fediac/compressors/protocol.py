@@ -38,13 +38,13 @@ class State:
             object.__setattr__(self, "extras", MappingProxyType(dict(self.extras)))
 
     def __reduce__(self) -> tuple[type["State"], tuple[Any, ...]]:
-        """Let states be copied and pickled, which a read-only mapping cannot be."""
+        """Replace the read-only mapping, so that states can be copied and pickled."""
         return type(self), (self.residual, self.bits, dict(self.extras))
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One client's numbers of a round, for logs.
+    """One client's statistics of a round, for logs.
 
     Attributes:
         n_votes: Votes of this client, each for an entry or a group of them, or entries
@@ -78,7 +78,7 @@ class Outcome:
     facts: Facts
 
     def keeping(self, **extras: Array) -> "Outcome":
-        """Return the same with more arrays in the state, for the next round."""
+        """Return this outcome with more arrays in the state, for the next round."""
         state = replace(self.state, extras={**self.state.extras, **extras})
         return replace(self, state=state)
 
@@ -91,7 +91,7 @@ class Compressor(Protocol):
 
     @property
     def n_clients(self) -> int:
-        """Clients of the round; levels are limited so that as many fit a lane."""
+        """Clients in the round; levels are limited so that their sum fits a lane."""
         ...
 
     def run_round(
@@ -106,6 +106,11 @@ class Compressor(Protocol):
             out: Memory for the next residual; it may be the current one.
         """
         ...
+
+
+def can_run_rounds(given: object) -> bool:
+    """Return whether this is a compressor, not a class that makes one."""
+    return not isinstance(given, type) and callable(getattr(given, "run_round", None))
 
 
 def ask(*exchanges: Exchange) -> Generator[tuple[Exchange, ...], Any, Any]:

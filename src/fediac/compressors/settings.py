@@ -1,4 +1,4 @@
-"""Which fields of an algorithm are settings: all but what a run supplies.
+"""Which fields of an algorithm are settings: all but those that a run fills in.
 
 An algorithm's dataclass is its settings: files, commands and help texts are derived
 from its fields, their types and its docstring.
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 SUPPLIED: Mapping[str, bool] = MappingProxyType({"is_supplied": True})
-"""Metadata of a field that whoever runs rounds fills in, as libra's hot entries."""
+"""Metadata of a field that the run fills in, such as libra's hot entries."""
 
 
 def setting_fields(kind: type[Any]) -> tuple[Field[Any], ...]:
@@ -27,7 +27,7 @@ def setting_fields(kind: type[Any]) -> tuple[Field[Any], ...]:
 
 
 def show_settings(compressor: object) -> dict[str, Any]:
-    """Return an algorithm's settings by their names; none where it is no dataclass."""
+    """Return an algorithm's settings by name; none if it is not a dataclass."""
     if not is_dataclass(compressor):
         return {}
     names = (each.name for each in setting_fields(type(compressor)))

@@ -65,7 +65,7 @@ def scale_to_peak(
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What came of levels that were added.
+    """The result of a sum of levels.
 
     Attributes:
         mean: Of all clients that were counted.
@@ -88,14 +88,14 @@ def add_levels(
     *,
     kept: Update | None,
 ) -> Generator[tuple[Exchange, ...], Any, Added]:
-    """Ask for the sum of the levels of agreed entries; return what came of it.
+    """Ask for the sum of the levels of the agreed entries; return the result.
 
     Args:
         corrected: The update.
         gia: Entries to send, equal on all clients; None: all of them.
         grid: What they are rounded to.
         stream: Randomness of this client and round.
-        kept: Becomes what was not counted; None: nobody keeps it.
+        kept: Becomes what was not counted; None: it is not kept.
     """
     values = corrected.values
     sent = send_chosen(values, gia, grid, stream.purpose("rounding"), out=kept)

@@ -11,13 +11,13 @@ nearest rounding, as the FediAC paper's comparison implies; error feedback unles
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fediac.compressors.checks import check_whole
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Asks, AsksSum, Conditions, Expected
 from fediac.compressors.protocol import Facts, Outcome, Round, State
 from fediac.compressors.steps import add_levels, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Max, Sum
+from fediac.core.integers import as_whole
 from fediac.core.quantize import check_lanes
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -31,8 +31,8 @@ class SwitchML(ErrorFeedback):
     Attributes:
         bits: Width of the switch's sums (b).
         lanes: How wide lanes are: ``same``, as many bits up as down, as published;
-            ``dense``, only as many up as a client's own levels need, for the same sums;
-            ``words``, the same in widths of 4, 8, 16 or 32 bits, which leave levels
+            ``dense``, only as many bits up as a client's own levels need, for the same
+            sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
     """
 
@@ -41,7 +41,7 @@ class SwitchML(ErrorFeedback):
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)
-        check_whole("bits", self.bits)
+        as_whole("bits", self.bits)
         check_rule(self.lanes)
         check_lanes(bits=self.bits, n_clients=self.n_clients)
 
@@ -50,7 +50,7 @@ class SwitchML(ErrorFeedback):
         yield AsksSum((self._widths,))
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
-        """Yield a maximum and a sum of everything."""
+        """Yield a maximum and a sum of all entries."""
         yield (Expected(Max),)
         dim = conditions.dim
         yield (Expected(Sum, dim, dim, bits=self._widths),)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
-from fediac.compressors.checks import check_share, count_share
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.steps import left_energy
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import ServerSum, ServerTotals
@@ -43,7 +43,7 @@ class TopK(ErrorFeedback):
         check_share("n_sent", self.n_sent)
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless so many entries can be sent."""
+        """Raise unless this many entries can be sent."""
         self._count(dim)
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:

@@ -1,4 +1,4 @@
-"""An algorithm around another one: the normal way to change what clients send."""
+"""A wrapper around another algorithm: the usual way to change what clients send."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from fediac.core.types import Update
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """What asks and sends as much as ``inner``, and by itself does nothing else.
+    """A wrapper that asks and sends as much as ``inner``, and does nothing else itself.
 
     A ``run_round`` of its own runs ``inner.run_round`` with whatever it makes of the
     update, and may keep arrays in the state: ``inner`` passes on those that it does not
@@ -38,23 +38,23 @@ class Wrapper:
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What real rounds took of what is expected, in percent."""
+        """Payload of real rounds in percent of the expected one."""
         return measured_of(self.inner)
 
     def check_dim(self, dim: int) -> None:
-        """Raise unless updates may have so many entries."""
+        """Raise unless updates may have this many entries."""
         check_dim(self.inner, dim)
 
     def asks(self) -> Iterator[Asks]:
-        """Yield what needs room in a switch."""
+        """Yield the exchanges that need room in a switch."""
         yield from asks_of(self.inner)
 
     def expect(self, conditions: Conditions) -> Iterator[tuple[Expected, ...]]:
-        """Yield the exchanges of a round as they are expected to be."""
+        """Yield the exchanges that are expected in a round."""
         yield from expect_of(self.inner, conditions)
 
     def run_round(
         self, update: Update, state: State, stream: Stream, *, out: Update | None = None
     ) -> Round:
-        """Run the round of the algorithm inside."""
+        """Run the round of the inner algorithm."""
         return self.inner.run_round(update, state, stream, out=out)

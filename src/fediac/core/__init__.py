@@ -1,1 +1,1 @@
-"""Arrays in, arrays out, on NumPy and PyTorch alike: the readable truth."""
+"""Arrays in, arrays out, on NumPy and PyTorch: the readable reference."""

@@ -29,7 +29,7 @@ MAX_BITS = 64
 """Widths beyond this are refused as typing errors; no switch adds wider integers."""
 
 MIN_ALPHA = -1_000_000
-"""A decay below is a typing error: floats end far above 2**MIN_ALPHA."""
+"""A smaller decay is taken for a typing error: floats end far above 2**MIN_ALPHA."""
 
 _N_HEAD = 1 << 16
 _N_NODES = 16
@@ -38,7 +38,7 @@ _MAX_PER_OCTAVE = 1000  # reached from a million clients on; some digits go then
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The numbers that decide which ranks are agreed on.
+    """The numbers that determine which ranks clients agree on.
 
     Attributes:
         dim: d, entries in an update.
@@ -89,7 +89,7 @@ class Setting:
 
     @property
     def n_leaders_voted(self) -> int:
-        """Of these, how many a client votes for."""
+        """How many of these a client votes for."""
         return -(-self.n_votes // self.entries_per_vote)
 
 
@@ -213,13 +213,13 @@ def min_bits(setting: Setting, *, phi: float, peak: float) -> float:
 
 
 def smallest_bits(setting: Setting, *, phi: float, peak: float) -> int:
-    """Return the smallest integer above `min_bits`; a floor, seldom the best choice."""
+    """Return the smallest integer above `min_bits`: a lower bound, rarely the best."""
     bound = min_bits(setting, phi=phi, peak=peak)
     if bound == math.inf:
         raise ArgumentError(
             "threshold",
             f"{setting.threshold} lets no entry through with "
-            f"{say_count(setting.n_votes, 'vote')} a client; lower it",
+            f"{say_count(setting.n_votes, 'vote')} per client; lower it",
         )
     # Rounding in the bound must not cost the room that level_limit asks for.
     return max(math.floor(bound) + 1, setting.n_clients.bit_length() + 1)
@@ -288,7 +288,7 @@ def convergence_bound(training: Training, *, n_rounds: int, gamma: float) -> flo
 def register_fills(
     dim: int, *, value_bytes: int = 4, register_bytes: int = 10**6
 ) -> int:
-    """Return how often a switch fills its registers in one dense round (Sec. I)."""
+    """Return how many times one dense round fills a switch's registers (Sec. I)."""
     _check_count("dim", dim)
     _check_count("value_bytes", value_bytes)
     if register_bytes < value_bytes:

@@ -1,4 +1,4 @@
-"""How long vectors are cut: every function of core works in bounded memory."""
+"""How long vectors are split, so that every function of core has bounded memory."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from array_api_compat import device, is_torch_array
 from fediac.core.types import Array
 
 HOST_CHUNK = 1 << 17
-"""Entries at a time on a CPU: a dozen int64 temporaries stay near the cache."""
+"""Entries at a time on a CPU: a dozen int64 temporaries about fit the cache."""
 
 DEVICE_CHUNK = 1 << 25
 """Entries at a time on an accelerator, where each launch costs microseconds."""

@@ -1,4 +1,4 @@
-"""Phase 1, client side: the peak that a client offers, which may be below its largest.
+"""Phase 1, client side: the peak that a client offers, perhaps below its largest.
 
 The agreed peak sets the step of the grid. One entry far above the others makes it
 coarse for all of them; with a lower peak, levels of the few entries beyond are clamped,

@@ -1,4 +1,4 @@
-"""The start of a client's round: update + residual, and what must be known of it."""
+"""The start of a client's round: update + residual, and facts about it."""
 
 from dataclasses import dataclass
 
@@ -76,7 +76,7 @@ def correct(
 
 @np.errstate(over="ignore", invalid="ignore")
 def count_nonfinite(update: Update, residual: Update | None) -> int:
-    """Return how many entries of ``update + residual`` no round can work with.
+    """Return how many entries of ``update + residual`` are unusable in a round.
 
     `correct` counts them too, but it may already have written the sum over the
     residual by then. Callers who work in place look first.

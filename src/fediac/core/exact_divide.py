@@ -1,4 +1,4 @@
-"""Division that rounds alike everywhere.
+"""Division that rounds the same way everywhere.
 
 PyTorch on CUDA multiplies by the reciprocal when the divisor is a Python number, which
 is not always the nearest float. A divisor that is an array gets a true division.

@@ -12,11 +12,11 @@ from typing import TypeAlias
 from fediac.core.types import Indices, Levels, Packed, Update
 
 INDEX_BITS = 32
-"""Width of an index, unless somebody asks for fewer bits."""
+"""Default width of an index."""
 
 
 def least_index_bits(n_places: int) -> int:
-    """Return how many bits tell ``n_places`` places apart."""
+    """Return how many bits distinguish ``n_places`` places."""
     return max(1, (n_places - 1).bit_length())
 
 
@@ -136,7 +136,7 @@ Exchange: TypeAlias = Tally | Max | Sum | BlockSum | IndexedSum | ServerSum
 
 @dataclass(frozen=True, slots=True)
 class Contributors:
-    """Who was counted in an answer: everybody, or for some packets only some.
+    """Who was counted in an answer: all clients, or only some for some packets.
 
     Entries are those of the answer: levels of a sum, entries of an update for blocks
     and the server, addresses of an indexed sum.

@@ -1,4 +1,4 @@
-"""Votes for groups of neighbouring entries: one bit a group instead of one an entry.
+"""Votes for groups of neighbouring entries: one bit per group instead of per entry.
 
 The paper's votes and their outcome cost two bits an entry, however few entries are then
 sent; where a round sends little, that is most of it. Neighbours in a layer tend to be
@@ -20,11 +20,11 @@ from fediac.core.voting import Law, draw_votes
 from fediac.errors import ArgumentError
 
 MAX_LENGTH = 4096
-"""Entries of the largest group: any chunk holds whole ones."""
+"""Entries of the largest group; every chunk is made of whole groups."""
 
 
 def check_length(name: str, length: object) -> None:
-    """Refuse lengths of groups that do not fill whole bytes of a gia, and chunks."""
+    """Refuse lengths of groups that do not fill whole bytes of a gia and chunks."""
     whole = as_whole(name, length)
     if whole != 1 and (not 8 <= whole <= MAX_LENGTH or whole & (whole - 1)):
         raise ArgumentError(
@@ -45,7 +45,7 @@ def draw_group_votes(
     law: Law = "bernoulli",
     length: int = 1,
 ) -> Packed:
-    """Return one client's votes, a packed bit a group.
+    """Return one client's votes, one packed bit per group.
 
     Args:
         corrected: The update to vote on, finite.
@@ -80,7 +80,7 @@ def _peaks(values: Update, length: int) -> Array:
 
 
 def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:
-    """Return one packed bit an entry from one a group.
+    """Return one packed bit per entry from one per group.
 
     Args:
         packed: A bit a group.

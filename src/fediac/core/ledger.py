@@ -1,4 +1,4 @@
-"""Who sent what to whom, in which phase: the bill of a round.
+"""Who sent what to whom, in which phase of a round.
 
 A row says how many items of how many bits one client sent or got. Packets and bytes
 depend on who counts, so a `View` makes them: `PAYLOAD` counts as the paper does, the

@@ -1,4 +1,4 @@
-"""Phase 1, client side: the order of magnitudes, read from bit patterns, not sorted.
+"""Phase 1, client side: the order of magnitudes, from bit patterns, without sorting.
 
 Without its sign bit, the bit pattern of a float orders like an unsigned integer. So a
 histogram of leading bits says how many entries are larger than any value, and one more

@@ -1,4 +1,4 @@
-"""The end of a round: answers -> the mean update, in compact form until it is needed.
+"""The end of a round: answers -> the mean update, kept compact until it is needed.
 
 All clients of a round share its answers, so a mean is kept as the answer and the scale
 that reads it. Only who applies it pays for the floats, once.

@@ -25,7 +25,7 @@ from fediac.core.types import Array, Indices, Levels, Packed, Update
 from fediac.errors import ArgumentError, say_count
 
 MIN_PEAK = 2.0**-100
-"""A peak below this counts as zero: its scale would leave the range of floats."""
+"""A peak below this counts as zero: its scale would exceed the range of floats."""
 
 
 def level_limit(*, bits: int, n_clients: int) -> int:
@@ -190,7 +190,7 @@ def send_chosen(
         grid: Scale, limit and width.
         stream: Its purpose must be used for nothing else.
         out: The next residual, holding ``values`` already (it may be ``values``
-            itself); its chosen entries become U − sent. None: nobody keeps one.
+            itself); its chosen entries become U − sent. None: none is kept.
     """
     kernels = native.kernels_for(values, gia, out)
     if kernels is not None:

@@ -18,7 +18,7 @@ from fediac.errors import ArgumentError
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted of the levels that a client sent.
+    """Which of the levels that a client sent were counted.
 
     Attributes:
         n_levels: How many.
@@ -38,7 +38,7 @@ def take_back(
     *,
     out: Update | None,
 ) -> Counted:
-    """Return what was counted of ``sent``, and add the rest to the residual again.
+    """Return what was counted of ``sent``, and add the rest back to the residual.
 
     Args:
         sent: What `send_chosen` sent.
@@ -46,7 +46,7 @@ def take_back(
         values: The corrected update; not read where there is a residual.
         gia: The mask the levels follow; None when all entries are sent.
         grid: The scale and limit of the levels.
-        out: The next residual, as `send_chosen` left it; None: nobody keeps one.
+        out: The next residual, as `send_chosen` left it; None: none is kept.
     """
     if not missed:
         return Counted(sent.n_levels, sent.left_energy)
@@ -89,7 +89,7 @@ def keep_missed(
 
 
 def check_fade(fade: object, *, residual: bool) -> None:
-    """Raise unless ``fade`` is a share below all of a residual that is kept."""
+    """Raise unless ``fade`` is at least 0 and below 1, and 0 without a residual."""
     if isinstance(fade, bool) or not isinstance(fade, Real):
         raise TypeError(f"fade must be a number, got {fade!r}")
     if not 0.0 <= float(fade) < 1.0:  # nor is NaN
@@ -99,7 +99,7 @@ def check_fade(fade: object, *, residual: bool) -> None:
 
 
 def fade_residual(residual: Update | None, fade: float) -> Update | None:
-    """Return the residual without ``fade`` of it; it is changed in place."""
+    """Return the residual reduced by the share ``fade``; it is changed in place."""
     if residual is not None and fade:
         residual *= 1.0 - fade
     return residual

@@ -1,4 +1,4 @@
-"""Counts, shares and lists of counts as people write them."""
+"""Parsing of counts, shares and lists of counts as users write them."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from fediac.errors import ArgumentError
 
 Share: TypeAlias = int | str
-"""A count, or a share like "5%" of all there are."""
+"""A count, or a share such as "5%" of a whole."""
 
 
 _DIGITS = r"(?:[0-9]{1,3}(?:_[0-9]{3})+|[0-9]+)"
@@ -21,10 +21,10 @@ _SHARE = re.compile(r"([0-9]+(\.[0-9]+)?) ?%")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 MAX_COUNT = 2**64 - 1
-"""The largest count of anything, seeds too; more is a typing error."""
+"""The largest count of anything, seeds included; more is taken for a typing error."""
 
 MAX_LISTED = 10_000
-"""Counts that one list may name; more is a typing error."""
+"""Most counts in one range of a list; more is taken for a typing error."""
 
 
 def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
@@ -50,7 +50,7 @@ def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
 
 
 def parse_number(text: str, *, name: str) -> float:
-    """Return a number written like 0.32, -0.5 or 1e-3; what it may be is not checked.
+    """Return a number written like 0.32, -0.5 or 1e-3; its range is not checked.
 
     Args:
         text: What was written.
@@ -63,7 +63,7 @@ def parse_number(text: str, *, name: str) -> float:
 
 
 def parse_share(text: Share, *, of: int, name: str) -> int:
-    """Return a count, given as such or as a share like ``5%``, which is rounded up.
+    """Return a count that was given as a number or as a share like ``5%``, rounded up.
 
     Args:
         text: What was written; an integer, as TOML has it, is returned as it is.
@@ -90,7 +90,7 @@ def parse_share(text: Share, *, of: int, name: str) -> int:
 
 
 def parse_portion(value: object, *, name: str) -> float:
-    """Return a part of 1, given as such or as a share like ``95%``.
+    """Return a part of 1 that was given as a number or as a share like ``95%``.
 
     Args:
         value: What was written.
@@ -129,12 +129,14 @@ def parse_counts(text: str, *, name: str) -> list[int]:
             raise ArgumentError(
                 name, f"must name at most {MAX_LISTED:,} in a range, got {text!r}"
             )
+        if last > MAX_COUNT:
+            raise ArgumentError(name, f"must be below 2**64, got {last}")
         counts.update(range(first, last + 1))
     return sorted(counts)
 
 
 def _hint_groups(text: str) -> str:
-    """Return how underscores are right, if the text has some and digits around them."""
+    """Return a hint about underscores, if the text is a number with wrong ones."""
     is_number = re.fullmatch(r"[0-9._e%+-]*_[0-9._e%+-]*", text.strip(), re.IGNORECASE)
     return "; write underscores between thousands only: 1_000" if is_number else ""
 

@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def cost_bytes(self) -> float:
-        """Bytes for as much progress as one round without error: the rank's measure."""
+        """Bytes for as much progress as one round without error makes: the ranking."""
         return self.payload_bytes / (1.0 - self.gamma)
 
 

@@ -1,4 +1,4 @@
-"""Phase 1, client side: choose entries by their magnitude, one vote bit an entry.
+"""Phase 1, client side: choose entries by magnitude, with one vote bit per entry.
 
 The paper's probability that entry ``l`` is voted for (Sec. IV-B, eq. 2 and 3) is
 q = 1 − (1 − p)^k with p = |U_l| / Σ|U|: that of ``k`` draws with replacement. Three
@@ -73,9 +73,9 @@ def draw_votes(
 
 
 def _vote_for_largest(corrected: Corrected, n_votes: int) -> Packed:
-    """Return votes for the largest entries, but for none that is zero.
+    """Return votes for the largest entries, except those that are zero.
 
-    Everybody would take the same ones of them, the first, and agree to send nothing.
+    All clients would choose the same zeros, the first, and agree to send nothing.
     """
     values = corrected.values
     xp = array_namespace(values)

@@ -67,7 +67,9 @@ def _default_threads() -> int:
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
     if not asked.isdecimal() or int(asked) < 1:
-        raise ValueError(f"FEDIAC_THREADS must be a number from 1 on, got {asked!r}")
+        raise ValueError(
+            f"FEDIAC_THREADS must be a number of at least 1, got {asked!r}"
+        )
     return int(asked)
 
 

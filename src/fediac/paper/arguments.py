@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from fediac.core.shares import parse_counts
 from fediac.errors import ConfigError, hint_name
 from fediac.paper.command import Request
 from fediac.paper.plan import (
@@ -26,7 +25,7 @@ QUICK_RESULTS = Path("runs/paper-quick")
 def parse_scope(
     only: Sequence[str],
     entrants: str | None,
-    seeds: str,
+    seeds: Sequence[int],
     *,
     until_s: float | None = None,
     is_quick: bool = False,
@@ -35,7 +34,6 @@ def parse_scope(
 
     Raises:
         ConfigError: There is no such time.
-        ValueError: The list of seeds is none.
     """
     if until_s is not None and not 0.0 < until_s < math.inf:
         raise ConfigError(f"--until must be finite and above 0, got {until_s:g}")
@@ -47,7 +45,7 @@ def parse_scope(
     return Scope(
         only=tuple(dict.fromkeys(only)),
         entrants=tuple(name for name in names if name),
-        seeds=_parse_seeds(seeds),
+        seeds=tuple(seeds),
         is_quick=is_quick,
         until_s=until_s,
     )
@@ -62,13 +60,6 @@ def _check_quick(only: Sequence[str]) -> None:
             raise ConfigError(
                 f"--only must be one of {', '.join(small)} with --quick, got {name!r}"
             )
-
-
-def _parse_seeds(text: str) -> tuple[int, ...]:
-    seeds = tuple(parse_counts(text, name="--seeds"))
-    if max(seeds) >= 1 << 64:
-        raise ConfigError(f"--seeds must be below 2^64, got {max(seeds)}")
-    return seeds
 
 
 def make_request(

@@ -24,7 +24,7 @@ from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import StoredRun, read_stored
 from fediac.paper.theory_product import list_missing, make_theory
 from fediac.paper.to_do import Device, RunOptions, needs_running
-from fediac.plan.plots import require_matplotlib
+from fediac.plan.pictures import require_matplotlib
 from fediac.runs.progress import ProgressBars
 from fediac.runs.requirements import require_torch
 

@@ -24,18 +24,22 @@ from fediac.paper.figures_panels import (
 )
 from fediac.paper.figures_style import (
     LABELS,
-    Axes,
-    Figure,
     add_note,
     line_style,
-    open_figure,
-    save_figure,
-    save_numbers,
+    save_with_numbers,
 )
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import find_title
 from fediac.paper.stored import StoredRun
-from fediac.plan.plots import BLUE, GREEN, ORANGE, VERMILION, check_plot
+from fediac.plan.pictures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    Axes,
+    check_plot,
+    open_figure,
+)
 
 _SIZES = (
     (BLUE, "o"),
@@ -85,7 +89,9 @@ def draw_accuracy(runs: Sequence[StoredRun], path: Path, *, until_s: float) -> N
         _label_below(axes[-1], "simulated time, s")
         add_legend(figure, axes.flat)
         add_note(figure, describe_lines(numbers))
-        _save(figure, path, numbers, "Test accuracy against simulated time")
+        save_with_numbers(
+            figure, path, numbers, title="Test accuracy against simulated time"
+        )
     return numbers
 
 
@@ -125,7 +131,9 @@ def draw_noniid(
             panel.set_ylabel("final test accuracy, %")
         add_legend(figure, axes.flat)
         add_note(figure, describe_finals(numbers, until_s=until_s))
-        _save(figure, path, numbers, "Final test accuracy against beta")
+        save_with_numbers(
+            figure, path, numbers, title="Final test accuracy against beta"
+        )
     return numbers
 
 
@@ -159,7 +167,9 @@ def draw_scale(
         axes[0, 0].set_ylabel("final test accuracy, %")
         add_legend(figure, axes.flat)
         add_note(figure, describe_finals(numbers, until_s=until_s))
-        _save(figure, path, numbers, "Final test accuracy against the threshold")
+        save_with_numbers(
+            figure, path, numbers, title="Final test accuracy against the threshold"
+        )
     return numbers
 
 
@@ -201,13 +211,3 @@ def _size(shape: tuple[int, int], panel: tuple[float, float]) -> dict[str, float
 def _label_below(panels: Sequence[Axes], label: str) -> None:
     for panel in panels:
         panel.set_xlabel(label)
-
-
-def _save(figure: Figure, path: Path, numbers: Numbers, title: str) -> None:
-    save_figure(
-        figure,
-        path,
-        title=title,
-        description=f"{title}. The numbers are in {path.with_suffix('.json').name}.",
-    )
-    save_numbers(numbers, path)

@@ -8,12 +8,10 @@ from fediac.paper.figures_style import (
     ENTRANTS,
     LABELS,
     NOTE_COLOUR,
-    Axes,
-    Figure,
     line_style,
 )
 from fediac.paper.scenarios import find_title
-from fediac.plan.plots import GREY
+from fediac.plan.pictures import GREY, Axes, Figure
 
 _N_MARKERS = 12
 """Markers on a line, about; one for every round would hide it."""

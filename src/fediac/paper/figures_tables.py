@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fediac.console import FittedTable
 from fediac.paper.figures_numbers import Numbers, Row
 from fediac.paper.theory_stored import Compared, Measurement
+from fediac.report.markdown import write_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +19,7 @@ class NumberTable:
 
     def as_markdown(self) -> str:
         """Return it for a page."""
-        rules = [
-            "---" if place < self.n_words else "---:"
-            for place in range(len(self.headings))
-        ]
-        lines = [self.headings, rules, *self.rows]
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+        return write_table(self.headings, self.rows, words=range(self.n_words)) + "\n"
 
     def as_fitted(self) -> FittedTable:
         """Return it for a terminal."""

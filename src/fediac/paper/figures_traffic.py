@@ -5,16 +5,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fediac.paper.figures_style import (
-    NOTE_COLOUR,
-    Axes,
-    add_note,
-    open_figure,
-    save_figure,
-)
-from fediac.paper.tables import Block, Line
+from fediac.paper.figures_style import NOTE_COLOUR, add_note, save_with_numbers
+from fediac.paper.tables import Block, Line, as_documents
 from fediac.paper.target_rows import describe_rounds
-from fediac.plan.plots import GREY, LINES, check_plot
+from fediac.plan.pictures import GREY, Axes, check_plot, open_figure
+from fediac.plan.plots import LINES
 
 _N_COLUMNS = 3
 _ROOM = 1.9
@@ -29,6 +24,8 @@ NOTE = (
 
 def draw_traffic(blocks: Sequence[Block], path: Path) -> None:
     """Draw a panel for each scenario: who needs how much to the target, least on top.
+
+    What it shows is written as JSON beside it.
 
     Args:
         blocks: The table's blocks, with at least one line each.
@@ -49,13 +46,9 @@ def draw_traffic(blocks: Sequence[Block], path: Path) -> None:
         for panel, block in zip(panels.flat, blocks, strict=False):
             _draw_block(panel, block)
         add_note(figure, NOTE)
+        rows = [row for each in blocks for line in each.lines for row in line.rows]
         title = "Traffic to the target accuracy"
-        save_figure(
-            figure,
-            path,
-            title=title,
-            description=f"{title}. The numbers are in {path.stem}.json.",
-        )
+        save_with_numbers(figure, path, as_documents(rows), title=title)
 
 
 def _draw_block(panel: Axes, block: Block) -> None:

@@ -5,7 +5,9 @@ from statistics import median
 from typing import Any
 
 from fediac.console import count
+from fediac.number_words import exact_percent, whole
 from fediac.paper.stored import StoredRun
+from fediac.report.markdown import write_table
 from fediac.runs.provenance import Writer
 
 FILE = "runs.md"
@@ -58,29 +60,28 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# Stored runs",
         "",
-        f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {total:,.0f} s of "
+        f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {whole(total)} s of "
         "training, "
         "compression, simulated clock and tests. Train and compress: of all clients in "
         "a round, the median. Each run's folder has its settings (config.toml) and a "
         "line a round (rounds.jsonl).",
         "",
-        f"| {' | '.join(_COLUMNS)} |",
-        f"| {' | '.join('---' for _ in _COLUMNS)} |",
+        write_table(_COLUMNS, [_cells(row) for row in rows]),
     ]
-    return "\n".join([*lines, *(_render(row) for row in rows)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _render(row: dict[str, Any]) -> str:
+def _cells(row: dict[str, Any]) -> list[str]:
     shown = row | {
-        "accuracy": f"{100 * row['accuracy']:.2f} %",
-        "best": f"{100 * row['best']:.2f} %",
+        "accuracy": exact_percent(row["accuracy"]),
+        "best": exact_percent(row["best"]),
         "payload MiB": f"{row['payload MiB']:,.1f}",
-        "real s": f"{row['real s']:,.0f}",
+        "real s": whole(row["real s"]),
         "train s": f"{row['train s']:.2f}",
         "compress s": f"{row['compress s']:.3f}",
         "commit": _short(row["commit"]),
     }
-    return f"| {' | '.join(str(shown[name]) for name in _COLUMNS)} |"
+    return [str(shown[name]) for name in _COLUMNS]
 
 
 def _short(commit: str) -> str:

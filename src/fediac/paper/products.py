@@ -18,7 +18,6 @@ from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.stored import StoredRun, run_folder
-from fediac.paper.target_rows import Row
 from fediac.paper.targets import find_target
 from fediac.paper.to_do import check_same, folder_of
 from fediac.report.page import Report, render_page
@@ -106,7 +105,7 @@ def _make_table(
         raise RunError(f"{results}: {'; '.join(notes)}")
     _check_some(asked, product, runs, results)
     if product is Product.FIG_TRAFFIC:
-        files = _draw_table(blocks, rows, results / f"{product}.svg")
+        files = _draw_table(blocks, results / f"{product}.svg")
     else:
         files = _write_both(
             results / product,
@@ -131,14 +130,10 @@ def _say_untargeted(runs: Sequence[StoredRun], names: Collection[str]) -> list[s
     ]
 
 
-def _draw_table(
-    blocks: Sequence[tables.Block], rows: Sequence[Row], picture: Path
-) -> tuple[Path, ...]:
-    from fediac.paper.figures_style import save_numbers
+def _draw_table(blocks: Sequence[tables.Block], picture: Path) -> tuple[Path, ...]:
     from fediac.paper.figures_traffic import draw_traffic
 
     draw_traffic(blocks, picture)
-    save_numbers(tables.as_documents(rows), picture)
     return picture, picture.with_suffix(".json")
 
 

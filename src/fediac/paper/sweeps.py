@@ -13,16 +13,14 @@ from fediac.paper.entrants import CANDIDATES, Entrant, find_known
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.stored import StoredRun
 from fediac.paper.target_rows import (
-    MIB,
     NOT_YET,
     NOTHING,
-    SECONDS,
     Row,
-    describe_rounds,
+    describe_costs,
     make_row,
-    spread,
 )
 from fediac.paper.targets import find_target
+from fediac.report.markdown import write_table
 
 _Cost: TypeAlias = Callable[[Row], float]
 
@@ -186,13 +184,7 @@ def _cells(each: Candidate) -> tuple[str, ...]:
 
 def _numbers(each: Candidate) -> tuple[str, str, str]:
     """Return rounds, MiB and seconds to the target, or why there are none."""
-    if not each.rows:
-        return "not run", NOTHING, NOTHING
-    rounds = describe_rounds(each.rows)
-    if not each.reached:
-        return rounds, NOTHING, NOTHING
-    mib = spread([row.spent_mib for row in each.rows], MIB)
-    return rounds, mib, spread([row.spent_s for row in each.rows], SECONDS)
+    return describe_costs(each.rows) if each.rows else ("not run", NOTHING, NOTHING)
 
 
 def render_tables(candidates: Sequence[Candidate]) -> list[Group]:
@@ -228,13 +220,11 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
     for family in dict.fromkeys(each.family for each in candidates):
         inside = [each for each in candidates if each.family == family]
         settings = list(dict.fromkeys(each.setting for each in inside))
-        lines += ["", f"## {family}", ""]
-        lines.append("| scenario | " + " | ".join(settings) + " |")
-        lines.append("| --- " * (len(settings) + 1) + "|")
+        rows = []
         for name in dict.fromkeys(each.scenario for each in inside):
             cells = [_cell(each) for each in inside if each.scenario == name]
-            title = find_scenario(name).paper.title
-            lines.append("| " + " | ".join((title, *cells)) + " |")
+            rows.append([find_scenario(name).paper.title, *cells])
+        lines += ["", f"## {family}", "", write_table(["scenario", *settings], rows)]
     return "\n".join([*lines, ""])
 
 

@@ -25,16 +25,15 @@ from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.stored import StoredRun
 from fediac.paper.sweeps import find_leaders
 from fediac.paper.target_rows import (
-    MIB,
     NOT_YET,
     NOTHING,
-    SECONDS,
     Row,
-    describe_rounds,
+    describe_costs,
     make_row,
     spread,
 )
 from fediac.paper.targets import find_target
+from fediac.report.markdown import write_table
 
 _GIVEN = tuple(entrant.name for entrant in MAIN)
 """Entrants with the settings of their scenario's file."""
@@ -200,11 +199,7 @@ def render_block(block: Block) -> Group:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    head = line.entrant, str(len(line.rows)), describe_rounds(line.rows)
-    if not line.reached:
-        return *head, NOTHING, NOTHING
-    mib = spread(line.values("payload_mib"), MIB)
-    return *head, mib, spread(line.values("time_s"), SECONDS)
+    return line.entrant, str(len(line.rows)), *describe_costs(line.rows)
 
 
 def _share(saving: Saving | None) -> str:
@@ -273,15 +268,15 @@ def render_markdown(blocks: Sequence[Block], switch: str) -> str:
         "",
         _LEGEND,
         "",
-        "| scenario | target | " + " | ".join(HEADINGS) + " | in the paper |",
-        "| --- " * (len(HEADINGS) + 3) + "|",
     ]
+    rows = []
     for block in blocks:
         head = (block.scenario.paper.title, _targets(block))
         paper = _published(block) or NOTHING
         for line in block.lines:
             beside = paper if line is block.lines[0] else ""
             savings = map(_share_and_rival, line.savings)
-            cells = (*head, *_cells(line), *savings, beside)
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", f"The paper's values: {SOURCE}.", ""])
+            rows.append((*head, *_cells(line), *savings, beside))
+    columns = ("scenario", "target", *HEADINGS, "in the paper")
+    lines += [write_table(columns, rows), "", f"The paper's values: {SOURCE}.", ""]
+    return "\n".join(lines)

@@ -9,8 +9,6 @@ from fediac.paper.stored import StoredRun
 
 NOTHING = "—"
 
-MIB, SECONDS = "{:,.1f}", "{:,.1f} s"
-
 NOT_YET = "Not yet: the run ends before it had all of its rounds."
 
 
@@ -76,6 +74,15 @@ def describe_rounds(rows: Sequence[Row]) -> str:
     some = f"{len(missed)} of {len(rows)} " if len(rows) > 1 else ""
     yet = "" if all(row.gave_up for row in missed) else "yet "
     return f"{some}not {yet}in {_spread_rounds(missed)}"
+
+
+def describe_costs(rows: Sequence[Row]) -> tuple[str, str, str]:
+    """Return rounds, MiB and seconds to the target; none where it was not reached."""
+    rounds = describe_rounds(rows)
+    if not all(row.reached for row in rows):
+        return rounds, NOTHING, NOTHING
+    payload_mib = spread([row.spent_mib for row in rows], "{:,.1f}")
+    return rounds, payload_mib, spread([row.spent_s for row in rows], "{:,.1f} s")
 
 
 def _spread_rounds(rows: Sequence[Row]) -> str:

@@ -9,20 +9,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fediac.paper.figures_style import (
-    Axes,
-    Figure,
-    add_note,
-    open_figure,
-    save_figure,
-)
+from fediac.paper.figures_style import add_note
 from fediac.paper.theory_stored import (
     Compared,
     Measurement,
     RankBin,
     RoundCheck,
 )
-from fediac.plan.plots import GREY, ORANGE, SKY, VERMILION, check_plot
+from fediac.plan.pictures import (
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    Axes,
+    Figure,
+    check_plot,
+    open_figure,
+    save_figure,
+)
 
 _TITLE = "Theory against measurement, round by round"
 _NOTE = (

@@ -1,1 +1,1 @@
-"""Without training: theory, tuning, expected traffic, rounds on made-up updates."""
+"""Planning without training: theory, tuning, expected traffic, synthetic rounds."""

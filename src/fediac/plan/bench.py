@@ -1,4 +1,4 @@
-"""``fediac bench``: what each kernel costs here, next to a plain copy of the update."""
+"""``fediac bench``: the cost of each kernel, compared with copying the update."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ from fediac.core.magnitudes import largest, pattern_counts
 from fediac.core.quantize import Grid, send_chosen
 from fediac.core.rng import Stream, to_unit
 from fediac.core.voting import draw_votes
+from fediac.defaults import RESNET18_DIM
 from fediac.errors import ArgumentError
 from fediac.plan.bench_round import RoundCost, time_rounds
-from fediac.plan.synthetic import RESNET18_DIM
 
 N_CLIENTS = 20
 THRESHOLD = 3
@@ -52,7 +52,7 @@ class Timing:
 
 
 class BenchRound:
-    """One client's arrays, and those of the switch, for every kernel to work on.
+    """The arrays of one client and of the switch that the kernels work on.
 
     Magnitudes fall like the power law that ResNet-18 updates were found to follow.
     """
@@ -82,7 +82,7 @@ class BenchRound:
         return self.stream.purpose("rounding")
 
     def steps(self) -> dict[str, Callable[[], object]]:
-        """Return what is timed, by name, in the order of a round."""
+        """Return the timed steps by name, in the order of a round."""
         voting = self.stream.purpose("votes")
         values, residual, gia, grid = self.update, self.residual, self.gia, self.grid
         return {
@@ -104,12 +104,12 @@ class BenchRound:
 
 
 def step_names() -> list[str]:
-    """Return the names of what `BenchRound.steps` times."""
+    """Return the names of `BenchRound.steps`."""
     return list(BenchRound(8).steps())
 
 
 class _Clock:
-    """Times calls whose data is no longer in any cache."""
+    """Times calls with cold caches."""
 
     def __init__(self, dim: int) -> None:
         self._dim = dim
@@ -139,7 +139,7 @@ def _threads(n_threads: int) -> Iterator[None]:
 def time_kernels(
     *, dim: int = RESNET18_DIM, n_repeats: int = 9, with_core: bool = True
 ) -> tuple[float, list[Timing]]:
-    """Return the nanoseconds a copy takes for each entry, and the timings.
+    """Return the nanoseconds per entry of a copy, and the timings.
 
     Kernels run with one thread and with two, core's NumPy code once or twice: it
     takes seconds. The copy is timed again before each kernel, since a busy machine
@@ -181,7 +181,7 @@ def run_bench(
     with_core: bool = True,
     as_json: bool = False,
 ) -> list[Timing]:
-    """Time the kernels and whole rounds, show the timings, return the kernels'."""
+    """Time the kernels and whole rounds, show the timings, and return the kernels'."""
     memcpy_ns, timings = time_kernels(dim=dim, n_repeats=n_repeats, with_core=with_core)
     rounds = time_rounds(dim=dim, n_clients=N_CLIENTS, n_repeats=min(3, n_repeats))
     if as_json:

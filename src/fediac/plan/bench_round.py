@@ -1,4 +1,4 @@
-"""What a whole round costs here: all clients and the packet-level switch."""
+"""The cost of a whole round: all clients and the packet-level switch."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -33,7 +33,7 @@ class RoundCost:
 
 
 def time_rounds(*, dim: int, n_clients: int, n_repeats: int) -> list[RoundCost]:
-    """Return what a FediAC round costs, with new residuals and with reused ones."""
+    """Return the cost of a FediAC round, with new residuals and with reused ones."""
     updates = list(synthetic_updates(dim, n_clients, seed=1))
     compressor = FediAC(
         n_clients,

@@ -1,4 +1,4 @@
-"""What this machine has, and what each missing piece would bring."""
+"""What this machine has, and what installing each missing part would bring."""
 
 import importlib.util
 import platform
@@ -15,7 +15,7 @@ from fediac.console import count, open_console, own_version, write_json
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked for.
+    """One thing that was looked for.
 
     Attributes:
         is_there: Whether it was found.
@@ -96,7 +96,7 @@ _LOOKS: tuple[Callable[[], Finding], ...] = (
 
 
 def examine() -> list[Finding]:
-    """Return what this machine has, in the order of importance."""
+    """Return what this machine has, the most important first."""
     return [look() for look in _LOOKS]
 
 

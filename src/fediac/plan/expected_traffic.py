@@ -1,7 +1,7 @@
-"""What a round would send, without training: ledger rows by expectation.
+"""What a round is expected to send, as ledger rows, without training.
 
-What is expected an algorithm says itself, see `fediac.compressors.forecast`: clients'
-chosen entries are taken to be spread evenly and independently.
+Each algorithm predicts its own rounds, see `fediac.compressors.forecast`. Clients'
+chosen entries are assumed to be spread evenly and independently.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from fediac.wire.header import MAX_CLIENTS, PAYLOAD_BYTES
 
 @dataclass(frozen=True)
 class ExpectedRound:
-    """What decides a round's traffic.
+    """Everything that determines a round's traffic.
 
     Attributes:
         algorithm: What the algorithm is called.
@@ -67,7 +67,7 @@ class ExpectedRound:
 
     @cached_property
     def steps(self) -> tuple[tuple[Expected, ...], ...]:
-        """The exchanges that are asked, step by step."""
+        """The round's exchanges, step by step."""
         if self.n_chosen is None:
             steps = self._by_itself
         else:
@@ -90,7 +90,7 @@ class ExpectedRound:
 
     @property
     def measured(self) -> tuple[int, int] | None:
-        """What real rounds took, in percent, where that differs and is known."""
+        """Payload of real rounds, in percent of the expected one, if known."""
         return measured_of(self.compressor) if self.n_chosen is None else None
 
 
@@ -99,7 +99,7 @@ def _is_void(step: tuple[Expected, ...]) -> bool:
 
 
 def check_clients(n_clients: int) -> None:
-    """Refuse more clients than a switch can tell apart, before anything is computed."""
+    """Refuse more clients than a switch can serve, before anything is computed."""
     if not 1 <= n_clients <= MAX_CLIENTS:
         raise ArgumentError(
             "n_clients", f"must be in 1..{MAX_CLIENTS}, got {n_clients}"
@@ -107,7 +107,7 @@ def check_clients(n_clients: int) -> None:
 
 
 def list_expected() -> tuple[str, ...]:
-    """Return the algorithms of the catalog that say what their rounds send."""
+    """Return the algorithms of the catalog that predict what their rounds send."""
     return tuple(name for name, kind in CATALOG.items() if hasattr(kind, "expect"))
 
 

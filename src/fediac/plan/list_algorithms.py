@@ -6,7 +6,7 @@ from fediac.docstrings import read_summary
 
 
 def list_algorithms(*, as_json: bool) -> None:
-    """Print every algorithm's name and the first line of what its class says."""
+    """Print every algorithm's name and the first line of its class's docstring."""
     if as_json:
         algorithms = [
             {"name": name, "summary": read_summary(kind)}

@@ -23,6 +23,7 @@ from fediac.console import (
 )
 from fediac.core.bounds import register_fills
 from fediac.errors import ArgumentError
+from fediac.number_words import digits, seconds
 from fediac.plan.expected_traffic import (
     ExpectedRound,
     check_clients,
@@ -34,11 +35,12 @@ from fediac.plan.networks import (
     describe_network,
     make_network,
 )
-from fediac.plan.plots import check_plot, plot_sizes
+from fediac.plan.pictures import check_plot
+from fediac.plan.plots import plot_sizes
 from fediac.sim import RoundTiming, simulate_round
 
 SIZES = tuple(round(10.0 ** (half / 2.0)) for half in range(10, 19))
-"""10^5 to 10^9 parameters, two a decade."""
+"""10^5 to 10^9 parameters, two per decade."""
 
 
 _SETTINGS = "every algorithm with its default settings: the best that the paper found"
@@ -46,7 +48,7 @@ _SETTINGS = "every algorithm with its default settings: the best that the paper 
 
 @dataclass(frozen=True, slots=True)
 class SizePoint:
-    """One algorithm at one size."""
+    """A round of one algorithm at one model size."""
 
     algorithm: str
     dim: int
@@ -147,7 +149,7 @@ def _show(
     rows = [
         (
             f"{dim:,}",
-            *(_seconds(found[name, dim]) for name in names),
+            *(digits(found[name, dim]) for name in names),
             f"{register_fills(dim):,}",
         )
         for dim in sizes
@@ -159,8 +161,8 @@ def _show(
     by_time = sorted((found[name, largest], name) for name in names)
     (shortest, first), (longest, last) = by_time[0], by_time[-1]
     console.print(
-        f"At {count(largest, 'parameter')} a round takes {_seconds(shortest)} s with "
-        f"{first} and {_seconds(longest)} s with {last}."
+        f"At {count(largest, 'parameter')} a round takes {seconds(shortest)} with "
+        f"{first} and {seconds(longest)} with {last}."
     )
     console.print("A round of one algorithm does not teach as much as one of another.")
     made = {name: measured_of(CATALOG[name](n_clients)) for name in names}
@@ -169,7 +171,3 @@ def _show(
         "Choices are taken to be spread evenly: of such payloads real rounds took "
         f"{', '.join(shares)}."
     )
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 1000.0 else f"{seconds:.4g}"

@@ -1,4 +1,4 @@
-"""Networks as people write them: switches, rates and memory in words and numbers."""
+"""Networks as users describe them: switches and rates in words and numbers."""
 
 import math
 import os
@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from fediac.core.ledger import PAYLOAD
-from fediac.core.shares import parse_count
 from fediac.defaults import COMPUTE_S
 from fediac.errors import ArgumentError, TraceError, say_count
 from fediac.sim import (
@@ -36,10 +35,10 @@ _ONE = re.compile(_NUMBER, re.IGNORECASE)
 _RANGE = re.compile(f"{_NUMBER}-{_NUMBER}", re.IGNORECASE)
 
 _SLOWEST_SWITCH = 0.04
-"""Packets a second; slower ones take longer for a packet than a service may."""
+"""Packets per second; below, a packet would take longer than a service may."""
 
 _FASTEST_SWITCH = 1e12
-"""Packets a second; one takes a tick of the clock, which counts picoseconds."""
+"""Packets per second: one packet per tick of the clock, which counts picoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class NetworkSetting:
 def make_network(
     setting: NetworkSetting, *, n_clients: int, threshold: int, seed: int
 ) -> Network:
-    """Return the network that is meant.
+    """Return the network that a setting describes.
 
     Args:
         setting: In words.
@@ -92,24 +91,24 @@ def describe_network(setting: NetworkSetting) -> str:
 
 
 def parse_switch(text: str) -> Service:
-    """Return the switch: ``fast``, ``slow`` or its packets a second."""
+    """Return the switch for ``fast``, ``slow`` or a number of packets per second."""
     written = text.strip()
     if _ONE.fullmatch(written.removeprefix("-")):
         if float(written) < _SLOWEST_SWITCH:
             raise ArgumentError(
                 "switch",
-                f"must be at least {_SLOWEST_SWITCH} packets a second, got {text}",
+                f"must be at least {_SLOWEST_SWITCH} packets per second, got {text}",
             )
         if float(written) > _FASTEST_SWITCH:
             raise ArgumentError(
                 "switch",
-                f"must be at most {_FASTEST_SWITCH:,.0f} packets a second (one "
-                f"a tick of the clock), got {text}",
+                f"must be at most {_FASTEST_SWITCH:,.0f} packets per second (one "
+                f"per tick of the clock), got {text}",
             )
         return switch_of_rate(float(written))
     if written not in ("fast", "slow"):
         raise ArgumentError(
-            "switch", f"must be fast, slow or packets a second, got {text!r}"
+            "switch", f"must be fast, slow or packets per second, got {text!r}"
         )
     return paper_switch(written)
 
@@ -117,7 +116,7 @@ def parse_switch(text: str) -> Service:
 def parse_rates(
     rates: Sequence[str], n_clients: int, *, seed: int
 ) -> tuple[Uplink, ...]:
-    """Return one uplink a client; see `NetworkSetting`.
+    """Return one uplink per client; see `NetworkSetting`.
 
     Several entries must all be files; client i takes file i mod n.
     """
@@ -137,13 +136,6 @@ def parse_rates(
     return trace_uplinks(n_clients, traces, seed=seed)
 
 
-def parse_memory(text: str, *, name: str = "memory") -> int | None:
-    """Return the bytes of a switch's registers, None for ``unbounded``."""
-    if text.strip() == "unbounded":
-        return None
-    return parse_count(text, name=name)
-
-
 def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
     if text == "paper":
         return paper_uplinks(n_clients, seed=seed)
@@ -156,14 +148,14 @@ def _named_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | N
     if found is None and not _is_file(text):
         raise ArgumentError(
             "rates",
-            "must be paper, nyumets, uniform, packets a second such as 700 or "
+            "must be paper, nyumets, uniform, packets per second such as 700 or "
             f"200-2800, or a file, got {text!r}",
         )
     return found
 
 
 def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] | None:
-    """Return uplinks of one rate, or of a range of rates; None: this is neither."""
+    """Return uplinks with one rate or a range of rates; None if it is neither."""
     both = _RANGE.fullmatch(text)
     if both:
         lowest, highest = float(both[1]), float(both[2])
@@ -183,7 +175,7 @@ def _written_rates(text: str, n_clients: int, seed: int) -> tuple[Uplink, ...] |
 
 
 def _is_file(text: str) -> bool:
-    """Return whether there is something to read: a file, or a pipe as <(...) is."""
+    """Return whether this can be read: a file, or a pipe such as <(...)."""
     return os.path.exists(text) and not os.path.isdir(text)
 
 
@@ -196,7 +188,7 @@ def _load_trace(text: str) -> Rates:
 
 
 def bounded_memory(register_bytes: int, n_clients: int, threshold: int) -> Bounded:
-    """Return the slots that clients may fill ahead of the answers they have.
+    """Return how many slots clients may fill before they have the answers.
 
     Half of a streamed exchange's slots keep the answers of the last window for who lost
     them; block sums need two thirds, see ``fediac.switch.blocks``.

@@ -16,16 +16,16 @@ from fediac.compressors import CATALOG, Compressor, Libra, choose_hot
 from fediac.console import (
     FAILED,
     FittedTable,
-    as_mib,
     count,
     open_console,
     write_json,
 )
 from fediac.core.bitpack import unpack_bits
-from fediac.core.ledger import Ledger
+from fediac.core.ledger import MIB, Ledger
 from fediac.core.magnitudes import largest
 from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.names import by_short_name, is_own, short_name
+from fediac.number_words import digits, mib
 from fediac.plan.expected_traffic import check_clients
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plan.synthetic import synthetic_updates
@@ -124,7 +124,7 @@ def run_one_round(
 
 
 def _with_hot(libra: Libra, dim: int, switch: Switch, seed: int) -> Libra:
-    """Return libra with hot entries, by top-k hits of clients not in the round.
+    """Return libra with hot entries, chosen by clients that are not in the round.
 
     libra predicts them by training beforehand; like in the paper, that is not billed.
     """
@@ -209,9 +209,9 @@ def _show(
     cells = [
         (
             short_name(row.algorithm),
-            as_mib(row.upload_bytes).removesuffix(" MiB"),
-            as_mib(row.download_bytes).removesuffix(" MiB"),
-            as_mib(row.wire_bytes).removesuffix(" MiB"),
+            digits(row.upload_bytes / MIB),
+            digits(row.download_bytes / MIB),
+            digits(row.wire_bytes / MIB),
             f"{row.chosen:,}",
             str(row.bits) if row.bits else "float",
             f"{row.aggregations:,}",
@@ -232,7 +232,7 @@ def _show(
 
 
 def _conclude(total: Mapping[str, float]) -> str:
-    """Return what the table says, in a sentence.
+    """Return the table's conclusion, in a sentence.
 
     Args:
         total: Algorithm -> bytes up and down.
@@ -242,8 +242,8 @@ def _conclude(total: Mapping[str, float]) -> str:
         compared = "as much as SwitchML"
     else:
         ratio, word = max((theirs / ours, "less"), (ours / theirs, "more"))
-        compared = f"{ratio:.1f} times {word} than SwitchML ({as_mib(theirs)})"
+        compared = f"{ratio:.1f} times {word} than SwitchML ({mib(theirs / MIB)})"
     return (
-        f"FediAC moves {as_mib(ours)} in this round, {compared}. "
+        f"FediAC moves {mib(ours / MIB)} in this round, {compared}. "
         "What a round does not send stays in the clients' residuals for the next."
     )

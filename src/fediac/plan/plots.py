@@ -1,10 +1,5 @@
-"""Pictures: a simulated round, and round times against model sizes.
+"""Pictures: a simulated round, and round times against model sizes."""
 
-Matplotlib is an optional extra, so it is imported when a picture is asked for.
-Colours are those of Okabe and Ito, which colour-blind people can tell apart.
-"""
-
-import io
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -14,19 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.compressors import CATALOG
-from fediac.errors import ConfigError, say_reason
-from fediac.files import write_whole
+from fediac.plan.pictures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    Axes,
+    open_figure,
+    save_figure,
+)
 from fediac.sim import RoundTiming
 
-Axes: TypeAlias = Any
-Figure: TypeAlias = Any
-Pyplot: TypeAlias = Any
 Values: TypeAlias = NDArray[Any]
-
-SUFFIXES = (".png", ".pdf", ".svg")
-
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#777777"
 
 Times: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """Algorithm -> (entries of the model, seconds of a round)."""
@@ -49,46 +46,13 @@ Dashed ones use a server, no switch.
 _LABEL_SHARE = 0.045
 """Height of a label, relative to the axes."""
 
-_STYLE = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "figure.dpi": 110,
-    "savefig.dpi": 150,
-}
-
-
-def check_plot(path: Path) -> None:
-    """Check that a picture can be made before anything is computed for it.
-
-    Raises:
-        ConfigError: The file's name, its folder, or Matplotlib is missing.
-    """
-    if path.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"{path}: a picture must end in {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise ConfigError(f"{path}: no such folder")
-    require_matplotlib()
-
 
 def plot_round(timing: RoundTiming, *, path: Path, title: str) -> None:
     """Draw packets waiting, switch utilization, slots, and each client's finish."""
-    plt = _pyplot()
-    with plt.rc_context(_STYLE):
-        n_clients = len(timing.clients)
-        height = 6.3 + 0.16 * min(n_clients, 40)
-        figure, axes = plt.subplots(
-            4,
-            1,
-            figsize=(8.5, height),
-            layout="constrained",
-            sharex=True,
-            height_ratios=[1.0, 1.0, 1.0, 0.9 + 0.09 * min(n_clients, 40)],
-        )
+    n_rows = min(len(timing.clients), 40)
+    with open_figure(width=8.5, height=6.3 + 0.16 * n_rows) as figure:
+        heights = [1.0, 1.0, 1.0, 0.9 + 0.09 * n_rows]
+        axes = figure.subplots(4, 1, sharex=True, height_ratios=heights)
         figure.suptitle(f"{title}\nbottleneck: {timing.bottleneck}", fontsize=10)
         series = timing.series
         edges = series.bin_s * np.arange(len(series.waiting) + 1)
@@ -104,14 +68,18 @@ def plot_round(timing: RoundTiming, *, path: Path, title: str) -> None:
         _draw_clients(axes[3], timing)
         axes[3].set_xlabel("seconds since the round began")
         axes[3].set_xlim(0.0, timing.round_s * 1.01)
-        _save(figure, path)
+        shown = (
+            "Packets waiting, how busy the switch is, slots in use, and when each "
+            "client finishes, in seconds since the round began. Bottleneck: "
+            f"{timing.bottleneck}."
+        )
+        save_figure(figure, path, title=title, description=shown)
 
 
 def plot_sizes(times: Times, *, path: Path, title: str, note: str) -> None:
-    """Draw round time against model size, a line for each algorithm."""
-    plt = _pyplot()
-    with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(8.0, 5.2), layout="constrained")
+    """Draw round time against model size, one line per algorithm."""
+    with open_figure(width=8.0, height=5.2) as figure:
+        axes = figure.subplots()
         for name, points in times.items():
             colour, marker, line = LINES.get(name, (GREY, ".", ":"))
             sizes, seconds = zip(*points, strict=True)
@@ -122,9 +90,10 @@ def plot_sizes(times: Times, *, path: Path, title: str, note: str) -> None:
         axes.set_ylabel("seconds a round")
         figure.suptitle(title, fontsize=10)
         axes.set_title(note, fontsize=8, color=GREY)
-        axes.legend(frameon=False, loc="upper left")
+        axes.legend(loc="upper left")
         axes.grid(visible=True, which="major")
-        _save(figure, path)
+        shown = f"Seconds a round against the model's parameters; {note}."
+        save_figure(figure, path, title=title, description=shown)
 
 
 def _draw_steps(axes: Axes, edges: Values, values: Values, colour: str) -> None:
@@ -134,7 +103,7 @@ def _draw_steps(axes: Axes, edges: Values, values: Values, colour: str) -> None:
 
 
 def _draw_clients(axes: Axes, timing: RoundTiming) -> None:
-    """Draw when each client trained, was sending, and had everything."""
+    """Draw when each client trained, sent, and had all answers."""
     numbers = [each.client for each in timing.clients]
     compute = np.array([each.compute_s for each in timing.clients])
     uplink = np.array([each.uplink_s for each in timing.clients])
@@ -150,11 +119,11 @@ def _draw_clients(axes: Axes, timing: RoundTiming) -> None:
     axes.set_ylim(max(numbers) + 0.7, min(numbers) - 0.7)
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.grid(visible=False, axis="y")
-    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=4)
 
 
 def _label_ends(axes: Axes, times: Times) -> None:
-    """Write each algorithm's last time beside its line, without overlaps."""
+    """Write each algorithm's last time next to its line, without overlaps."""
     axes.autoscale_view()  # fixes the limits, which the transformation depends on
     to_share = axes.transData + axes.transAxes.inverted()
     ends = sorted(
@@ -184,34 +153,3 @@ def _duration(seconds: float) -> str:
     return (
         f"{seconds / 60.0:.3g} min" if seconds < 7200.0 else f"{seconds / 3600:.3g} h"
     )
-
-
-def _save(figure: Figure, path: Path) -> None:
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:].lower())
-    try:
-        write_whole(path, picture.getvalue())
-    except OSError as error:
-        raise ConfigError(f"{path}: {say_reason(error)}") from error
-
-
-def require_matplotlib() -> None:
-    """Refuse to go on without what draws.
-
-    Raises:
-        ConfigError: Matplotlib is not installed.
-    """
-    _pyplot()
-
-
-def _pyplot() -> Pyplot:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ConfigError(
-            "pictures need matplotlib: pip install 'fediac[plot]'"
-        ) from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot

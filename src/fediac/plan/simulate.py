@@ -21,17 +21,18 @@ from fediac.plan.networks import (
     describe_network,
     make_network,
 )
-from fediac.plan.plots import check_plot, plot_round
+from fediac.plan.pictures import check_plot
+from fediac.plan.plots import plot_round
 from fediac.sim import RoundTiming, simulate_round
 from fediac.transports import WIRE
 
 MAX_ROUNDS = 100_000
-"""Every round is kept until the end; more is a typing error."""
+"""All rounds are kept in memory; more is taken for a typing error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Rounds one after another, and what they are.
+    """Simulated rounds, one after another, and their settings.
 
     Attributes:
         payload_mib: What all clients send and get in a round, without headers.
@@ -59,7 +60,8 @@ def simulate(
         raise ArgumentError("n_rounds", f"must be at least 1, got {n_rounds}")
     if n_rounds > MAX_ROUNDS:
         raise ArgumentError(
-            "n_rounds", f"must be at most {MAX_ROUNDS:,} (all are kept), got {n_rounds}"
+            "n_rounds",
+            f"must be at most {MAX_ROUNDS:,} (all are kept in memory), got {n_rounds}",
         )
     links = make_network(
         network,
@@ -103,7 +105,7 @@ def run_simulate(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Time rounds; print what they come to, and draw the longest if asked.
+    """Time rounds, print the result, and draw the longest one if asked.
 
     Args:
         setting: What is sent.
@@ -157,7 +159,7 @@ def _document(simulation: Simulation) -> dict[str, Any]:
 
 
 def _exchange_document(expected: Expected) -> dict[str, Any]:
-    """Return what one client sends and gets in an exchange."""
+    """Return what one client sends and receives in an exchange."""
     bits_up, bits_down = expected.widths
     return {
         "phase": expected.phase,

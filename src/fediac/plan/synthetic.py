@@ -1,4 +1,4 @@
-"""Updates made up to look like real ones: power-law magnitudes, clients that agree.
+"""Synthetic updates with power-law magnitudes, on which clients mostly agree.
 
 Entry l of the shared signal has magnitude φ·l^α at a random place with a random sign.
 Every client sees it through its own noise, so clients agree on most of the large
@@ -12,11 +12,8 @@ import numpy.typing as npt
 
 from fediac.core.rng import Stream
 
-RESNET18_DIM = 11_173_962
-"""Entries of the paper's model for CIFAR-10."""
-
 ALPHA, PHI = -0.37, 0.32
-"""What one round of ResNet-18 on CIFAR-10 gave."""
+"""Fitted to one round of ResNet-18 on CIFAR-10."""
 
 NOISE = 0.5
 """A client's standard deviation from the signal, relative to the entry."""
@@ -25,7 +22,7 @@ NOISE = 0.5
 def synthetic_updates(
     dim: int, n_clients: int, *, seed: int, first_client: int = 0
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield one update a client.
+    """Yield one update per client.
 
     Args:
         dim: Entries in an update.

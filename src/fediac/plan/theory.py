@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from fediac.console import (
-    as_mib,
-    as_percent,
     count,
     open_console,
     write_json,
@@ -20,13 +18,15 @@ from fediac.core.bounds import (
     register_fills,
     smallest_bits,
 )
+from fediac.core.ledger import MIB
 from fediac.core.tuning import round_payload_bytes
 from fediac.errors import ArgumentError
+from fediac.number_words import mib, rough_percent
 
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """The settings asked about, and what the theory predicts.
+    """Settings, and what the theory predicts for them.
 
     Attributes:
         expected_chosen: Entries the clients agree on in a round, on average.
@@ -75,7 +75,7 @@ def predict(
     if bits is None and least > MAX_BITS:
         raise ArgumentError(
             "peak",
-            f"must be smaller beside phi ({phi:g}): no width of up to {MAX_BITS} "
+            f"must be smaller relative to phi ({phi:g}): no width of up to {MAX_BITS} "
             f"bits is enough, got {peak:g}",
         )
     bits = least if bits is None else bits
@@ -133,13 +133,13 @@ def _table(theory: Theory) -> Table:
     table.add_row(
         "expected_chosen",
         f"{theory.expected_chosen:,.0f}",
-        f"entries sent, {as_percent(theory.expected_share)} of all",
+        f"entries sent, {rough_percent(theory.expected_share)} of all",
     )
     table.add_row("min_bits", f"{theory.min_bits:.2f}", "bits must be above this")
     table.add_row("bits", f"{theory.bits}", "width of the sums, used for the rest")
     table.add_row("gamma", f"{theory.gamma:.4g}", "squared error; must be below 1")
     table.add_row(
-        "payload", as_mib(theory.payload_bytes), "a round, all clients, up and down"
+        "payload", mib(theory.payload_bytes / MIB), "a round, all clients, up and down"
     )
     table.add_row(
         "register fills",

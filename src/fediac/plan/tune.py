@@ -11,25 +11,25 @@ from rich.table import Table
 
 from fediac.console import (
     FittedTable,
-    as_mib,
-    as_percent,
     count,
     open_console,
     write_json,
 )
+from fediac.core.ledger import MIB
 from fediac.core.powerlaw import PowerLaw, fit_power_law
 from fediac.core.shares import Share, parse_share
 from fediac.core.tuning import Candidate, median_law, rank_candidates
 from fediac.errors import UpdateError
+from fediac.number_words import mib, rough_percent
 from fediac.plan.updates import each_update
 
 PAPER_CLIENTS = 20
-"""Clients assumed when a single update says nothing of their number."""
+"""Clients to assume when there is only one update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The laws fitted to updates, and the candidates ranked for them.
+    """The power laws fitted to updates, and the ranked candidates.
 
     Attributes:
         fits: One law an update.
@@ -52,7 +52,7 @@ def tune(
     n_votes: Share = "5%",
     thresholds: Sequence[int] | None = None,
 ) -> Tuning:
-    """Return the candidates for the updates in .npy files, ranked.
+    """Return the ranked candidates for the updates in .npy files.
 
     Args:
         paths: Files of one update, or of one update a row.
@@ -107,11 +107,11 @@ def _fit_all(paths: Sequence[Path]) -> tuple[list[PowerLaw], int]:
 
 def _recommendation(tuning: Tuning) -> str:
     best = tuning.candidates[0]
-    share = as_percent(best.expected_chosen / tuning.dim)
+    share = rough_percent(best.expected_chosen / tuning.dim)
     return (
         f"Use threshold {best.threshold} and {best.bits} bits: "
         f"with {count(tuning.n_clients, 'client')} that sends {share} of "
-        f"{tuning.dim:,} entries, {as_mib(best.payload_bytes)} a round for all "
+        f"{tuning.dim:,} entries, {mib(best.payload_bytes / MIB)} a round for all "
         "clients, "
         f"at a squared error of {best.gamma:.2f} (below 1 converges)."
     )
@@ -170,10 +170,10 @@ def _candidate_table(tuning: Tuning, n_shown: int) -> FittedTable:
         (
             f"{each.threshold}",
             f"{each.bits}",
-            as_percent(each.expected_chosen / tuning.dim),
-            as_mib(each.payload_bytes),
+            rough_percent(each.expected_chosen / tuning.dim),
+            mib(each.payload_bytes / MIB),
             f"{each.gamma:.4f}",
-            as_mib(each.cost_bytes),
+            mib(each.cost_bytes / MIB),
         )
         for each in tuning.candidates[:n_shown]
     ]

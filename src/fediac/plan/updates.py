@@ -1,4 +1,4 @@
-"""Updates from .npy files, checked before anything is computed from them."""
+"""Updates from .npy files, checked before they are used."""
 
 import tokenize
 import warnings
@@ -52,7 +52,7 @@ def open_updates(path: Path) -> NDArray[Any]:
 
 
 def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield every update of every file, with a name for errors.
+    """Yield every update of every file, with its name for errors.
 
     Raises:
         UpdateError: A file is unusable, or its updates are of another length.
@@ -65,7 +65,7 @@ def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
         if updates.shape[1] != dim:
             entries = say_count(updates.shape[1], "entry", "entries")
             raise UpdateError(
-                f"{path} has {entries} an update but {paths[0]} has {dim}"
+                f"{path} has {entries} per update but {paths[0]} has {dim}"
             )
         for row, update in enumerate(updates):
             yield f"{path}: update {row}", np.ascontiguousarray(update)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from fediac.names import is_own
-from fediac.report.number_words import percent, whole
+from fediac.number_words import join, percent, whole
 from fediac.report.reading import Run
 from fediac.runs.rounds import Round
 
@@ -85,5 +85,4 @@ def _advice(run: Run) -> str:
         helps.append("a lower threshold (fediac.threshold)")
     if own.get("law") != "topk":
         helps.append('votes for the largest entries (fediac.law = "topk")')
-    *most, last = helps
-    return f"{', '.join(most)} or {last} may help" if most else f"{last} may help"
+    return f"{join(helps, 'or')} may help"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fediac.report.number_words import NOTHING
+from fediac.number_words import NOTHING
 from fediac.report.reading import Run
 from fediac.runs.settings import RunSettings, as_document
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from fediac.report.markup import tag, text
+from fediac.report.charts import BarChart, DotChart, LineChart
 from fediac.report.reading import Run
-from fediac.report.svg import Axis, Level, Series, draw_lines
 from fediac.report.tables import Table
 from fediac.runs.rounds import Round
 
@@ -19,38 +17,13 @@ class Variant:
     """A drawing, shown when the reader chose its key.
 
     Attributes:
+        figure: The figure's identity.
         choice: What is chosen: ``switch``, ``view``, or nothing.
         key: For which choice this one is.
         name: The same for people.
-        description: What the drawing shows, in words.
-        body: The drawing.
-        data: What the page's script needs to read values out.
     """
 
-    identity: str
-    choice: str
-    key: str
-    name: str
-    description: str
-    body: str
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Drawings of one thing, and a table of its numbers."""
-
-    identity: str
-    title: str
-    caption: str
-    variants: tuple[Variant, ...]
-    table: Table
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which drawing of a figure this is; see `Variant`."""
-
+    chart: LineChart | BarChart | DotChart
     figure: str
     choice: str = ""
     key: str = ""
@@ -62,39 +35,15 @@ class Choice:
         return f"{self.figure}-{self.key}" if self.key else self.figure
 
 
-def line_variant(
-    chosen: Choice,
-    description: str,
-    axes: tuple[Axis, Axis],
-    series: Sequence[Series],
-    levels: Sequence[Level] = (),
-) -> Variant:
-    """Return a chart with one line a run."""
-    x, y = axes
-    identity = chosen.identity
-    drawing = tag(
-        "svg",
-        tag("desc", text(description), id=f"{identity}-desc"),
-        draw_lines(identity, x, y, series, levels),
-        class_="chart",
-        role="img",
-        aria_labelledby=f"{chosen.figure}-title {identity}-desc",
-    )
-    data = {
-        "x": x.data(),
-        "y": y.data(),
-        "levels": [each.value for each in levels],
-        "series": [each.data() for each in series],
-    }
-    return Variant(
-        identity,
-        chosen.choice,
-        chosen.key,
-        chosen.name,
-        description,
-        tag("div", drawing, class_="plot", data_chart=identity),
-        data,
-    )
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Drawings of one thing, and a table of its numbers."""
+
+    identity: str
+    title: str
+    caption: str
+    variants: tuple[Variant, ...]
+    table: Table
 
 
 def shown_rounds(run: Run, keep: Sequence[Round | None] = ()) -> list[Round]:

@@ -3,14 +3,12 @@
 import statistics
 from collections.abc import Sequence
 
-from fediac.report.bars import Group, draw_axis, draw_dots
-from fediac.report.figures import Choice, Figure, Variant
-from fediac.report.markup import tag
-from fediac.report.number_words import NOTHING, digits, seconds
+from fediac.number_words import NOTHING, digits, seconds
+from fediac.report.charts import Axis, DotChart, Group
+from fediac.report.figures import Figure, Variant
 from fediac.report.phases import timed_switches, timings_of
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
-from fediac.report.svg import Axis
 from fediac.report.tables import Row, Table
 from fediac.runs.rounds import Timing
 
@@ -26,20 +24,13 @@ def finish_by_client(runs: Sequence[Run]) -> Figure | None:
         timed = [
             (index, run) for index, run in enumerate(runs) if timings_of(run, switch)
         ]
-        variants.append(_finish_variant(timed, switch))
+        chart, name = _chart(timed, switch), f"{switch} switch"
+        variants.append(Variant(chart, "finish", "switch", switch, name))
         for index, run in timed:
             rows += _finish_rows(index, run, switch)
     if not variants:
         return None
-    columns = (
-        "run",
-        "switch",
-        "round",
-        "clients",
-        "fastest s",
-        "median s",
-        "slowest s",
-    )
+    columns = ("run", "switch", "round", "clients")
     return Figure(
         "finish",
         "When each client finishes",
@@ -48,7 +39,7 @@ def finish_by_client(runs: Sequence[Run]) -> Figure | None:
         tuple(variants),
         Table(
             f"By round; of long runs, at most {N_STOPS} rounds.",
-            (*columns, "held up by"),
+            (*columns, "fastest s", "median s", "slowest s", "held up by"),
             tuple(rows),
             words=(0, 1, 7),
         ),
@@ -65,8 +56,7 @@ def _stops(run: Run) -> list[int]:
     return [stop * (n_rounds - 1) // (n_stops - 1) for stop in range(n_stops)]
 
 
-def _finish_variant(timed: Sequence[tuple[int, Run]], switch: str) -> Variant:
-    chosen = Choice("finish", "switch", switch, f"{switch} switch")
+def _chart(timed: Sequence[tuple[int, Run]], switch: str) -> DotChart:
     stops = {
         index: [run.rounds[place] for place in _stops(run)] for index, run in timed
     }
@@ -84,40 +74,19 @@ def _finish_variant(timed: Sequence[tuple[int, Run]], switch: str) -> Variant:
         for each in rounds
         for value in each.timing[switch].finish_s
     ]
-    name = "seconds since the round began"
-    axis = Axis(fit_from_zero(every), name, "seconds", "zero")
-    sentences = [_describe(run, switch) for _, run in timed]
-    drawings = [
-        draw_dots(
-            _group(index, run, switch),
-            axis,
-            identity=f"{chosen.identity}-desc",
-            description=sentence,
-        )
-        for (index, run), sentence in zip(timed, sentences, strict=True)
-    ]
-    plot = {"class_": "plot dots-plot", "data_chart": chosen.identity}
-    return Variant(
-        chosen.identity,
-        chosen.choice,
-        chosen.key,
-        chosen.name,
-        " ".join(["When each client finished its last round.", *sentences]),
-        tag("div", *drawings, draw_axis(axis), **plot),
-        {"x": axis.data(), "finish": data},
+    axis = Axis(
+        fit_from_zero(every), "seconds since the round began", "seconds", "zero"
     )
+    return DotChart(axis, [_group(index, run, switch) for index, run in timed], data)
 
 
 def _group(index: int, run: Run, switch: str) -> Group:
     """Return the dots of a run's last round."""
-    finish = run.last.timing[switch].finish_s
-    slowest = seconds(max(finish)) if finish else NOTHING
-    return Group(index, run.look, run.label, f"slowest {slowest}", dots=finish)
-
-
-def _describe(run: Run, switch: str) -> str:
-    words = _finish_words(run.last.timing[switch])
-    return f"{run.label}, round {run.last.number}: {words}."
+    timing = run.last.timing[switch]
+    finish = timing.finish_s
+    total = f"slowest {seconds(max(finish)) if finish else NOTHING}"
+    words = f"{run.label}, round {run.last.number}: {_finish_words(timing)}."
+    return Group(index, run.look, run.label, total, words, dots=finish)
 
 
 def _finish_words(timing: Timing) -> str:

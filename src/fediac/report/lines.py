@@ -4,14 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from fediac.console import count
-from fediac.report.figures import (
-    Choice,
-    Figure,
-    Variant,
-    line_variant,
-    shown_rounds,
-)
-from fediac.report.number_words import (
+from fediac.number_words import (
     GAMMA,
     NOTHING,
     digits,
@@ -22,6 +15,8 @@ from fediac.report.number_words import (
     tick,
     whole,
 )
+from fediac.report.charts import Axis, Level, LineChart, Series
+from fediac.report.figures import Figure, Variant, shown_rounds
 from fediac.report.reading import Run
 from fediac.report.scales import (
     Scale,
@@ -30,7 +25,6 @@ from fediac.report.scales import (
     fit_log,
     wants_log,
 )
-from fediac.report.svg import Axis, Level, Series
 from fediac.report.tables import Row, Table, all_switches
 from fediac.report.target import Target, reach
 from fediac.runs.rounds import VIEWS, Round
@@ -49,7 +43,6 @@ def accuracy_against_time(runs: Sequence[Run], target: Target | None) -> Figure:
     switches = all_switches(runs)
     variants = []
     for switch in switches:
-        chosen = Choice("accuracy-time", "switch", switch, f"{switch} switch")
 
         def time_s(each: Round, switch: str = switch) -> float | None:
             return each.time_s.get(switch)
@@ -57,7 +50,9 @@ def accuracy_against_time(runs: Sequence[Run], target: Target | None) -> Figure:
         values = [value for run in runs if (value := time_s(run.last)) is not None]
         x = Axis(fit_from_zero(values), "simulated time in s", "seconds", "zero")
         what = f"Accuracy against simulated time, {switch} switch."
-        variants.append(_accuracy(runs, target, chosen, x, (time_s, seconds, what)))
+        chart = _accuracy(runs, target, x, (time_s, seconds, what))
+        name = f"{switch} switch"
+        variants.append(Variant(chart, "accuracy-time", "switch", switch, name))
     columns = tuple(f"time s, {switch}" for switch in switches)
     return Figure(
         "accuracy-time",
@@ -80,7 +75,6 @@ def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
     """Return accuracy along traffic, one drawing a way to count it."""
     variants = []
     for view in VIEWS:
-        chosen = Choice("accuracy-mib", "view", view, view)
 
         def sent(each: Round, view: str = view) -> float | None:
             return each.mib[view]
@@ -96,7 +90,8 @@ def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
             "log" if is_log else "zero",
         )
         what = f"Accuracy against {view} traffic of all clients, up and down."
-        variants.append(_accuracy(runs, target, chosen, x, (sent, mib, what)))
+        chart = _accuracy(runs, target, x, (sent, mib, what))
+        variants.append(Variant(chart, "accuracy-mib", "view", view, view))
     return Figure(
         "accuracy-mib",
         "Accuracy against traffic",
@@ -124,10 +119,9 @@ def _caption(words: str, target: Target | None) -> str:
 def _accuracy(
     runs: Sequence[Run],
     target: Target | None,
-    chosen: Choice,
     x: Axis,
     measure: tuple[Place, Callable[[float], str], str],
-) -> Variant:
+) -> LineChart:
     place, unit, what = measure
     series, sentences = [], [what]
     for index, run in enumerate(runs):
@@ -150,7 +144,7 @@ def _accuracy(
         heights.append(target.accuracy)
         levels.append(Level(target.accuracy, ""))
     y = Axis(fit(heights), "accuracy", "percent", "round")
-    return line_variant(chosen, " ".join(sentences), (x, y), series, levels)
+    return LineChart(" ".join(sentences), x, y, series, levels)
 
 
 def _series(
@@ -188,9 +182,7 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure | None:
     scale = fit_log(heights) if is_log else fit_from_zero(heights)
     label = "entries (logarithmic)" if is_log else "entries"
     y = Axis(scale, label, "whole", "log" if is_log else "zero")
-    variant = line_variant(
-        Choice("chosen"), " ".join(sentences), (_rounds_axis(series), y), series
-    )
+    chart = LineChart(" ".join(sentences), _rounds_axis(series), y, series)
     names = ("votes", "chosen", "bits", "aggregations", "register_bytes")
     columns = ("votes", "chosen", "bits", "aggregations", "register bytes")
     return Figure(
@@ -198,7 +190,7 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure | None:
         "Entries chosen in a round",
         "Entries of the update that each client chooses to send; some algorithms send "
         "the blocks that they are in.",
-        (variant,),
+        (Variant(chart, "chosen"),),
         _round_table(
             runs,
             None,
@@ -230,8 +222,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
     scale = _gamma_scale(series)
     y = Axis(scale, GAMMA, "number", "fixed")
     levels = [Level(1.0, "the proof of convergence needs less")]
-    axes = (_rounds_axis(series), y)
-    variant = line_variant(Choice("gamma"), " ".join(sentences), axes, series, levels)
+    chart = LineChart(" ".join(sentences), _rounds_axis(series), y, series, levels)
     names = ("gamma", "peak", "scale")
     caption = (
         "Squared error of a round's mean, relative to the update; what is missing "
@@ -244,7 +235,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
         "gamma",
         f"Compression error {GAMMA}",
         caption,
-        (variant,),
+        (Variant(chart, "gamma"),),
         _round_table(
             runs,
             None,

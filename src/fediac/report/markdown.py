@@ -1,6 +1,6 @@
 """The report as Markdown: words and tables, for a pull request or a notebook."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from fediac.report.page import Report
 from fediac.report.phases import bytes_by_phase, time_by_phase
@@ -9,6 +9,24 @@ from fediac.report.summary import cautions, subtitle, summarize, title
 from fediac.report.tables import Table, end_table, target_table
 
 _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|#"})
+
+
+def write_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    words: Collection[int] | None = None,
+) -> str:
+    """Return a table, without an end of line; its cells are Markdown already.
+
+    Args:
+        columns: Their names.
+        rows: A cell for each column.
+        words: Columns that are not set to the right, as numbers are; None: all.
+    """
+    places = range(len(columns))
+    rules = ["---" if words is None or each in words else "---:" for each in places]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rules, *rows))
 
 
 def render_markdown(report: Report) -> str:
@@ -45,15 +63,6 @@ def _section(table: Table) -> list[str]:
 
 
 def _table(table: Table) -> str:
-    rules = [
-        "---" if index in table.words else "---:" for index in range(len(table.columns))
-    ]
-    lines = [table.columns, rules, *(row.cells for row in table.rows)]
-    return "\n".join(
-        _line(cells, is_rule=index == 1) for index, cells in enumerate(lines)
-    )
-
-
-def _line(cells: Sequence[str], *, is_rule: bool) -> str:
-    written = cells if is_rule else [_escape(cell) for cell in cells]
-    return f"| {' | '.join(written)} |"
+    rows = [[_escape(cell) for cell in row.cells] for row in table.rows]
+    columns = [_escape(name) for name in table.columns]
+    return write_table(columns, rows, words=table.words)

@@ -4,19 +4,11 @@ import statistics
 from collections.abc import Sequence
 
 from fediac.core.ledger import MIB
-from fediac.report.bars import (
-    Bar,
-    Group,
-    draw_axis,
-    draw_bars,
-    draw_heading,
-)
-from fediac.report.figures import Choice, Figure, Variant
-from fediac.report.markup import tag
-from fediac.report.number_words import NOTHING, digits, mib, seconds
+from fediac.number_words import NOTHING, digits, mib, seconds
+from fediac.report.charts import Axis, Bar, BarChart, Group
+from fediac.report.figures import Figure, Variant
 from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
-from fediac.report.svg import Axis
 from fediac.report.tables import Row, Table, all_switches
 from fediac.runs.rounds import VIEWS, Timing
 
@@ -35,11 +27,11 @@ def bytes_by_phase(runs: Sequence[Run]) -> Figure:
                 )
                 for phase in phases_of(run)
             )
-            total = mib(sum(bar.up + (bar.down or 0.0) for bar in bars))
-            groups.append(Group(index, run.look, run.label, f"{total} a round", bars))
-        chosen = Choice("phase-bytes", "view", view, view)
-        name = f"mean {view} of a round in MiB, all clients"
-        variants.append(_bar_variant(groups, chosen, name, "MiB"))
+            total = mib(sum(bar.length for bar in bars))
+            groups.append(_group(index, run, f"{total} a round", bars, "MiB"))
+        label = f"mean {view} of a round in MiB, all clients"
+        chart = _bar_chart(groups, label, "mib")
+        variants.append(Variant(chart, "phase-bytes", "view", view, view))
     return Figure(
         "phase-bytes",
         "Bytes by phase",
@@ -102,9 +94,9 @@ def time_by_phase(runs: Sequence[Run]) -> Figure | None:
             if timings_of(run, switch)
         ]
         rows += [row for group in groups for row in _time_rows(group, switch)]
-        chosen = Choice("phase-time", "switch", switch, f"{switch} switch")
-        name = "mean simulated time of a round in s"
-        variants.append(_bar_variant(groups, chosen, name, "s"))
+        chart = _bar_chart(groups, "mean simulated time of a round in s", "seconds")
+        name = f"{switch} switch"
+        variants.append(Variant(chart, "phase-time", "switch", switch, name))
     if not variants:
         return None
     return Figure(
@@ -125,7 +117,7 @@ def time_by_phase(runs: Sequence[Run]) -> Figure | None:
 def _time_group(index: int, run: Run, switch: str) -> Group:
     round_s = statistics.fmean(each.round_s[switch] for each in run.rounds)
     bars = _time_bars(timings_of(run, switch))
-    return Group(index, run.look, run.label, f"{seconds(round_s)} a round", bars)
+    return _group(index, run, f"{seconds(round_s)} a round", bars, "s")
 
 
 def _time_rows(group: Group, switch: str) -> list[Row]:
@@ -174,45 +166,17 @@ def _time_bars(timings: Sequence[Timing]) -> tuple[Bar, ...]:
     return (Bar("compute", compute_s, None), *means)
 
 
-def _bar_variant(
-    groups: Sequence[Group], chosen: Choice, name: str, unit: str
-) -> Variant:
-    lengths = [bar.up + (bar.down or 0.0) for group in groups for bar in group.bars]
-    kind = "mib" if unit == "MiB" else "seconds"
-    axis = Axis(fit_from_zero(lengths), name, kind, "zero")
-    sentences = [_describe(group, unit) for group in groups]
-    drawings = [
-        draw_bars(group, axis, identity=f"{chosen.identity}-desc", description=sentence)
-        for group, sentence in zip(groups, sentences, strict=True)
-    ]
-    body = tag(
-        "div",
-        draw_heading(("up", "down")),
-        *drawings,
-        draw_axis(axis),
-        class_="plot",
-        data_chart=chosen.identity,
-    )
-    largest = {
-        group.run: max((bar.up + (bar.down or 0.0) for bar in group.bars), default=0.0)
-        for group in groups
-    }
-    return Variant(
-        chosen.identity,
-        chosen.choice,
-        chosen.key,
-        chosen.name,
-        " ".join([f"{name.capitalize()}.", *sentences]),
-        body,
-        {"x": axis.data(), "largest": largest},
-    )
-
-
-def _describe(group: Group, unit: str) -> str:
+def _group(index: int, run: Run, total: str, bars: tuple[Bar, ...], unit: str) -> Group:
     parts = [
         f"{bar.name} {digits(bar.up)} {unit}"
         if bar.down is None
         else f"{bar.name} {digits(bar.up)} {unit} up and {digits(bar.down)} {unit} down"
-        for bar in group.bars
+        for bar in bars
     ]
-    return f"{group.label}, {group.total}: {'; '.join(parts)}."
+    description = f"{run.label}, {total}: {'; '.join(parts)}."
+    return Group(index, run.look, run.label, total, description, bars)
+
+
+def _bar_chart(groups: Sequence[Group], label: str, kind: str) -> BarChart:
+    lengths = [bar.length for group in groups for bar in group.bars]
+    return BarChart(Axis(fit_from_zero(lengths), label, kind, "zero"), groups)

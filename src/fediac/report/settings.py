@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from fediac.number_words import NOTHING
 from fediac.report.differences import flat_settings, is_shared
-from fediac.report.number_words import NOTHING
 from fediac.report.reading import Run
 from fediac.report.tables import Row, Table
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from fediac.console import count
 from fediac.names import short_name
-from fediac.report.consensus import consensus_notes
-from fediac.report.differences import are_repeats, differing
-from fediac.report.number_words import (
+from fediac.number_words import (
     join,
     mib,
     percent,
@@ -15,10 +13,13 @@ from fediac.report.number_words import (
     span,
     whole,
 )
+from fediac.report.consensus import consensus_notes
+from fediac.report.differences import are_repeats, differing
 from fediac.report.reading import Run
 from fediac.report.target import (
     Standing,
     Target,
+    best_accuracy,
     rank,
     repeats,
     saving,
@@ -201,7 +202,7 @@ def _nobody(runs: Sequence[Run], target: Target) -> list[str]:
     goal = percent(target.accuracy)
     who = "The run" if len(runs) == 1 else f"None of the {len(runs)} runs"
     verb = "did not reach" if len(runs) == 1 else "reached"
-    nearest = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
+    nearest = max(runs, key=best_accuracy)
     sentences = [f"{who} {verb} {goal} accuracy."]
     if nearest.best is not None:
         several = f"The nearest was {_name(nearest)} with"
@@ -234,7 +235,7 @@ def _costs(at: Round) -> str:
 
 
 def _best(run: Run) -> str:
-    return "none" if run.best is None else percent(run.best.accuracy or 0.0)
+    return "none" if run.best is None else percent(best_accuracy(run))
 
 
 def _best_round(run: Run) -> str:
@@ -270,7 +271,7 @@ def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
 
 
 def _plain_headlines(runs: Sequence[Run]) -> list[Headline]:
-    run = max(runs, key=lambda run: run.best.accuracy or 0.0 if run.best else 0.0)
+    run = max(runs, key=best_accuracy)
     if run.best is None:
         return []
     best = run.best

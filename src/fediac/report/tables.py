@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fediac.report.differences import are_repeats
-from fediac.report.number_words import (
+from fediac.number_words import (
     NOTHING,
     TIMES,
     brief,
@@ -13,6 +12,7 @@ from fediac.report.number_words import (
     percent,
     whole,
 )
+from fediac.report.differences import are_repeats
 from fediac.report.reading import Run
 from fediac.report.target import (
     Standing,

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fediac.number_words import join, percent
 from fediac.report.differences import are_repeats
-from fediac.report.number_words import join, percent
 from fediac.report.reading import Run
 from fediac.runs.rounds import Round
 
@@ -69,7 +69,7 @@ def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
         return Target(accuracy, "The target is set in the runs.")
     if len(runs) == 1:
         return None
-    shared = min(run.best.accuracy or 0.0 if run.best else 0.0 for run in runs)
+    shared = min(map(best_accuracy, runs))
     accuracy = math.floor(round(100.0 * shared, 6)) / 100.0
     if accuracy <= 0.0:
         return None
@@ -106,10 +106,13 @@ def reach(run: Run, accuracy: float) -> Round | None:
 def rank(runs: Sequence[Run], target: Target, view: str) -> list[Standing]:
     """Return the runs by traffic to the target; last are those that never got there."""
     standings = [Standing(run, reach(run, target.accuracy)) for run in runs]
-    return sorted(standings, key=lambda each: (each.mib(view), -_best(each.run)))
+    return sorted(
+        standings, key=lambda each: (each.mib(view), -best_accuracy(each.run))
+    )
 
 
-def _best(run: Run) -> float:
+def best_accuracy(run: Run) -> float:
+    """Return the highest accuracy that a run had, 0 if it measured none."""
     return run.best.accuracy or 0.0 if run.best else 0.0
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from fediac.console import count, own_version, write_json
 from fediac.errors import ConfigError, RunError
 from fediac.files import write_whole
+from fediac.number_words import whole
 from fediac.report.csv_file import render_csv
 from fediac.report.markdown import render_markdown
-from fediac.report.number_words import whole
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
 from fediac.report.summary import cautions

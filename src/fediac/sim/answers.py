@@ -1,4 +1,4 @@
-"""The way back: when answers are ready, and when a client has got them."""
+"""The way back: when answers are ready, and when a client has received them."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Receiver:
         self.link_ps = 0
 
     def receive(self, ready: Ints) -> int:
-        """Return when the client has got all packets, given when each was ready."""
+        """Return when the client has all packets, given when each was ready."""
         units = self.gaps.take(len(ready)).astype(np.float64)
         gaps = (units * self.ps_per_unit).astype(np.int64)
         arrivals = start_times(ready, gaps, self.arrival) + gaps
@@ -33,7 +33,7 @@ class Receiver:
         return self.queue.free_at
 
     def receive_one(self, ready: int) -> int:
-        """Return when the client has got one packet."""
+        """Return when the client has received one packet."""
         gap = int(float(self.gaps.one()) * self.ps_per_unit)
         self.arrival = max(ready, self.arrival) + gap
         self.link_ps += gap

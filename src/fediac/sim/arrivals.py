@@ -36,7 +36,7 @@ class Sender:
         self.restart(start_ps)
 
     def restart(self, now_ps: int) -> None:
-        """Begin again at ``now_ps``, which is not before the last arrival."""
+        """Start again at ``now_ps``, which must not be before the last arrival."""
         n_laps, inside = divmod(now_ps - self.lap_ps, self.lap_length_ps)
         self.lap_ps += n_laps * self.lap_length_ps
         self.second, inside = divmod(inside, PS_PER_S)

@@ -1,4 +1,4 @@
-"""One step with bounded memory, in Python: the readable truth of sim_bounded.c.
+"""One step with bounded memory, in Python: the readable reference for sim_bounded.c.
 
 A client sends a packet only when it has the answers that free the packet's slot, so
 what comes down clocks what goes up, and packets must be taken one after another. The
@@ -22,7 +22,7 @@ from fediac.sim.steps import Switch, Uploads
 
 @dataclass(frozen=True, slots=True)
 class BoundedUploads:
-    """What a step comes to.
+    """The result of a step.
 
     Attributes:
         uploads: The clients' uploads.
@@ -77,7 +77,7 @@ def stop_error(step: Step, n_served: int, *, is_late: bool) -> Exception:
 
 @dataclass(slots=True)
 class _Exchange:
-    """An exchange under way.
+    """An exchange that is being simulated.
 
     Attributes:
         n_answered: Groups that were sent down.
@@ -100,7 +100,7 @@ class _Exchange:
 
 @dataclass(slots=True)
 class _Client:
-    """A client under way: its flows, and the next packet's number in the first."""
+    """A client during a step: its flows, and the next packet's number in the first."""
 
     sender: Sender
     flows: list[int]
@@ -161,7 +161,7 @@ class _Run:
         return True
 
     def finish(self) -> BoundedUploads:
-        """Send down what is left; bring the switch up to date."""
+        """Send the remaining answers down and update the switch."""
         if any(client.flows for client in self._clients):
             is_late = any(client.arrival is not None for client in self._clients)
             raise stop_error(self._step, len(self._log), is_late=is_late)
@@ -257,7 +257,7 @@ class _Run:
         return range(group, group + 1)
 
     def _answer(self, number: int) -> None:
-        """Send the next group's answers down; let go who waits for them."""
+        """Send the next group's answers down and resume the clients that wait."""
         exchange = self._exchanges[number]
         group = exchange.n_answered
         exchange.n_answered += 1

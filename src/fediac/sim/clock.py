@@ -7,11 +7,11 @@ from fediac.errors import ArgumentError
 PS_PER_S = 10**12
 
 MAX_PS = 1 << 61
-"""Simulated times end here, after 26 days; two of them can still be added."""
+"""The latest simulated time, 26 days; two such times can still be added."""
 
 
 NEVER_PS = (1 << 62) - 1
-"""No packet arrives from here on, after 53 days; sim.h has the same."""
+"""No packet arrives after this time, 53 days; sim.h has the same number."""
 
 
 def whole_ps(seconds: float, *, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Steps by the C kernels: fills their structures, runs them, reads them back.
+"""Steps in C: fill the kernels' structures, run them, and read the results back.
 
 The results are those of `steps` and `bounded`, to the bit.
 """
@@ -58,7 +58,7 @@ def exchange_bounded(
 
 
 def receive(kernels: c.QueueKernels, receiver: Receiver, ready: Ints) -> int:
-    """Return when a client has got all packets, given when each was ready."""
+    """Return when a client has received all packets, given when each was ready."""
     structure = c.Downlink()
     _fill_downlink(structure, receiver)
     kernels.receive(structure, np.ascontiguousarray(ready))
@@ -108,7 +108,7 @@ class _Run:
             self._c.log = self._log.ctypes.data
 
     def run(self, batch: int) -> Uploads:
-        """Serve all packets; bring the switch up to date."""
+        """Serve all packets and update the switch."""
         self._kernels.open_step(self._c, is_bounded=self._is_bounded)
         n_left = self._n_packets
         while n_left:
@@ -149,7 +149,7 @@ class _Run:
         return finish
 
     def read_receivers(self, receivers: Sequence[Receiver]) -> None:
-        """Bring the downlinks up to date."""
+        """Update the downlinks."""
         n_answers = sum(each.n_answers for each in self._step.exchanges)
         for structure, receiver in zip(self._downlinks, receivers, strict=True):
             _read_downlink(structure, receiver, n_answers)

@@ -81,7 +81,7 @@ class Draws:
         return numbers
 
     def one(self) -> int:
-        """Return the next number; some are made ahead."""
+        """Return the next number; some are drawn in advance."""
         place = self.next - self._ahead_from
         if not 0 <= place < len(self._ahead):
             self._ahead = self._make(self.next, _N_AHEAD).tolist()

@@ -1,4 +1,4 @@
-"""Rounds that the clock could not count: refused before any packet is sent."""
+"""Refuse rounds that are too long for the clock, before any packet is sent."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from fediac.sim.packet_groups import Exchange, Step
 from fediac.sim.service import Service
 
 LIMIT_PS = MAX_PS // 4
-"""What each part of a round may take, so that all together stay on the clock."""
+"""The longest that each part of a round may take, so that all fit the clock."""
 
 
 def check_duration(plan: Sequence[Step], network: Network) -> None:

@@ -39,7 +39,7 @@ class Monitor:
         self.n_open = self.open_bin = 0
 
     def watch(self, arrivals: Ints, starts: Ints, departures: Ints) -> None:
-        """Note packets in the order in which they were served."""
+        """Record packets in the order in which they were served."""
         self._reach(int(departures[-1]))
         bins = arrivals >> self.shift
         self.n_arrivals += np.bincount(bins, minlength=N_BINS)
@@ -48,7 +48,7 @@ class Monitor:
         self._watch_service(starts, departures)
 
     def watch_slots(self, departures: Ints, opened: Ints, closed: Ints) -> None:
-        """Note how many slots each packet opened and closed when it left."""
+        """Record how many slots each packet opened and closed when it left."""
         closed_before = np.cumsum(closed) - closed
         n_open = self.n_open + np.cumsum(opened) - closed_before
         left_open = n_open - closed

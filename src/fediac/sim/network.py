@@ -1,4 +1,4 @@
-"""The network of a round: everybody's links, the switch, the far server, its memory."""
+"""The network of a round: links, the switch and its memory, the far server."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Little memory: slots for packets, and a window that keeps clients inside them.
+    """Bounded memory: slots for packets, and a window that keeps clients within them.
 
     A client may send a packet when it has the answer to the one a window before it.
 
@@ -103,7 +103,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Who sends how fast, and who serves how fast.
+    """How fast clients send, and how fast the switch and the server serve.
 
     Attributes:
         uplinks: One for each client.
@@ -141,12 +141,12 @@ class Network:
 
     @property
     def upload_rate(self) -> float:
-        """Packets a second that all clients together send, on average."""
+        """Packets per second that all clients together send, on average."""
         return sum(uplink.rates.mean for uplink in self.uplinks)
 
     @property
     def download_rate(self) -> float:
-        """Packets a second that each client gets."""
+        """Packets per second that each client receives."""
         if self.downlink.rate is not None:
             return self.downlink.rate
         return self.downlink.speedup * self.upload_rate / self.n_clients

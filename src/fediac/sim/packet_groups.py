@@ -1,4 +1,4 @@
-"""From a round's ledger to its steps: which packets travel, and who waits for which.
+"""From a round's ledger to its steps: which packets travel, and what waits for them.
 
 Exchanges with one step number travel together. The switch answers a packet group when
 it has served all of the group's packets (see `Exchange`), so a step is described by
@@ -23,10 +23,10 @@ Left: TypeAlias = NDArray[np.int32]
 
 
 class Rule(IntEnum):
-    """Which groups a packet belongs to; the same numbers are in sim_step.h."""
+    """How packets belong to groups; sim_step.h has the same numbers."""
 
     ALIGNED = 0
-    """Packet j of every client belongs to group j; any beyond, to the last group."""
+    """Packet j of every client belongs to group j; later ones, to the last group."""
     ONE = 1
     """There is one group."""
     ENDS = 2
@@ -193,7 +193,7 @@ def _are_equal(sides: _Sides) -> bool:
 
 
 def _aligned(sides: _Sides, view: View) -> Left:
-    """Return how many packets each group waits for, repeated ones in the last."""
+    """Return how many packets each group waits for; repeated ones are in the last."""
     counts = [row.n_packets(view) for row in sides.up.values()]
     n_groups = max(
         row.n_packets(view) - row.n_retransmitted for row in sides.up.values()
@@ -206,7 +206,7 @@ def _aligned(sides: _Sides, view: View) -> Left:
 
 
 def _blocks(sides: _Sides, view: View, memory: Bounded | None) -> Exchange:
-    """Return a block sum: a group a block of the union, and the announcements'.
+    """Return a block sum: one group per block of the union, and one of announcements.
 
     Block j is complete when each client's first packet numbered j or higher has been
     served, or its last one. With bounded memory that rule could wait forever, since a

@@ -1,4 +1,4 @@
-"""What clients compute in the middle of a round, and how long that takes."""
+"""Computation of clients in the middle of a round, and how long it takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fediac.sim.packet_groups import Step
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Computing before a client goes on with a round.
+    """Computation before a client continues a round.
 
     Attributes:
         phase: It comes before the first exchange of this phase.

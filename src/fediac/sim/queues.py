@@ -29,7 +29,7 @@ def start_times(arrivals: Ints, services: Ints, free_at: int) -> Ints:
 
 @dataclass(slots=True)
 class Queue:
-    """A server in the course of a round, and what it has seen.
+    """A server during a round, and statistics of what it has served.
 
     Attributes:
         draws: Its service times.

@@ -1,4 +1,4 @@
-"""How fast a client may send: packets a second, second by second.
+"""How fast a client may send: packets per second, second by second.
 
 Arrivals of a Poisson process whose rate changes are those of a process of rate 1, on a
 clock that runs as fast as the rate. A table holds that clock's reading at every second
@@ -21,15 +21,15 @@ from fediac.sim.draws import UNIT, Ints
 Floats: TypeAlias = NDArray[np.float64]
 
 PAPER_RATES = (200.0, 2800.0)
-"""Packets a second that the paper's clients send at least and at most (Sec. V-A)."""
+"""Lowest and highest packets per second of the paper's clients (Sec. V-A)."""
 
 MAX_PACKETS = 1 << 29
-"""Packets that one lap of a trace may allow, so that its table fits 64 bits."""
+"""Most packets in one pass through a trace, so that its table fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Packets a second in each second of a trace, which begins again at its end.
+    """Packets per second in each second of a trace, which repeats at its end.
 
     Attributes:
         per_second: The rates; a second of rate 0 is silence.
@@ -66,7 +66,7 @@ class Rates:
 
     @property
     def n_seconds(self) -> int:
-        """Length of the trace."""
+        """Length of the trace in seconds."""
         return len(self.per_second)
 
     @property
@@ -80,7 +80,7 @@ class Rates:
 
 
 def check_rates(rates: ArrayLike) -> Floats:
-    """Return rates as float64, if they can be a trace.
+    """Return rates as float64, if they are valid as a trace.
 
     Raises:
         ValueError: There are none, or one is negative, not finite, or too high.
@@ -106,7 +106,7 @@ def check_rates(rates: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """One client's way to the switch: a trace, and where in it the client begins."""
+    """One client's link to the switch: a trace, and where in it the client begins."""
 
     rates: Rates
     offset_s: int = 0
@@ -129,7 +129,7 @@ def uniform_uplinks(
     *,
     seed: int,
 ) -> tuple[Uplink, ...]:
-    """Return uplinks with a rate each, drawn uniformly and then constant."""
+    """Return uplinks with constant rates, each drawn uniformly."""
     check_n_clients(n_clients)
     if not 0.0 < lowest <= highest < math.inf:
         raise ValueError(
@@ -144,7 +144,7 @@ def uniform_uplinks(
 def trace_uplinks(
     n_clients: int, traces: Sequence[Rates], *, seed: int
 ) -> tuple[Uplink, ...]:
-    """Return uplinks: client i follows trace i mod n, from a second of its own on."""
+    """Return uplinks: client i follows trace i mod n, from a start of its own."""
     check_n_clients(n_clients)
     if not traces:
         raise ArgumentError("traces", "must hold at least 1 trace")

@@ -25,20 +25,20 @@ Anything: TypeAlias = Any
 
 N_CELLS = 1 << 16
 MAX_SERVICE_PS = 1 << 45
-"""No packet takes longer, half a minute: products in the table's lookup must fit."""
+"""The longest service of a packet, half a minute: products in the lookup must fit."""
 
 FAST_S, SLOW_S = 3.03e-7, 3.03e-6
 """Mean time for a packet of the paper's switches (Sec. V-A)."""
 
 PAPER_STD_S = 2.15e-8
-"""The paper calls it the variance; as such it would be far above the means' squares."""
+"""The paper calls it the variance, but that would far exceed the squared means."""
 
 _N_HALVINGS = 64
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 class Distribution(Protocol):
-    """What is needed of a frozen SciPy distribution."""
+    """The part of a frozen SciPy distribution that is used here."""
 
     def cdf(self, x: Anything, /) -> Anything:
         """Return the probability of at most ``x``."""
@@ -100,13 +100,13 @@ class Service:
 
     @property
     def mean_s(self) -> float:
-        """The mean of what is drawn."""
+        """The mean of the drawn times."""
         middles = (self.table[1:] + self.table[:-1]) / 2.0
         return float(middles.mean()) / PS_PER_S
 
     @property
     def variance_s2(self) -> float:
-        """The variance of what is drawn, in square seconds."""
+        """The variance of the drawn times, in square seconds."""
         middles = (self.table[1:] + self.table[:-1]) / 2.0
         inside = np.diff(self.table).astype(np.float64) ** 2 / 12.0
         return float(middles.var() + inside.mean()) / PS_PER_S**2
@@ -181,7 +181,7 @@ def paper_switch(name: str, *, is_variance_literal: bool = False) -> Service:
 
 
 def switch_of_rate(packets_per_s: float) -> Service:
-    """Return a switch of that rate, with the relative spread of the fast one."""
+    """Return a switch with the given rate and the relative spread of the fast one."""
     if not 0.0 < packets_per_s < math.inf:
         raise ArgumentError(
             "packets_per_s", f"must be finite and above 0, got {packets_per_s}"

@@ -1,4 +1,4 @@
-"""A round's ledger and a network in, every packet's time out.
+"""From a round's ledger and a network to the time of every packet.
 
 A round begins with local compute. Then each step's uploads go through the switch, and
 its answers come down; a client begins the next step when it has all answers of this
@@ -95,7 +95,7 @@ def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
 
 
 class _Round:
-    """A round under way."""
+    """A round that is being simulated."""
 
     def __init__(self, network: Network, stream: Stream, origin_ps: int) -> None:
         self._network, self._stream, self._origin_ps = network, stream, origin_ps
@@ -149,7 +149,7 @@ class _Round:
         self._keep_packets(number, step)
 
     def timing(self) -> RoundTiming:
-        """Return what the round came to."""
+        """Return the round's timing."""
         clients = tuple(self._client_timing(client) for client in self._receivers)
         round_ps = max(self._ready[client] for client in self._receivers)
         switch = self._queue_timing(self.switch.queue, self._network.switch, round_ps)
@@ -269,7 +269,7 @@ class _Round:
     def _demands(
         self, clients: tuple[ClientTiming, ...], round_ps: int
     ) -> dict[str, float]:
-        """Return the share of the round that each part would need alone."""
+        """Return the share of the round that each part would need by itself."""
         n_far = sum(times.is_far for times in self._times)
         far_ps = self.switch.far.busy_ps + 2 * n_far * self.switch.delay_ps
         links = [receiver.link_ps for receiver in self._receivers.values()]

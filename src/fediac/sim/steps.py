@@ -1,4 +1,4 @@
-"""One step with unbounded memory, in NumPy: the readable truth of sim_step.c.
+"""One step with unbounded memory, in NumPy: the readable reference for sim_step.c.
 
 Nothing that comes down holds back what goes up, so all arrivals can be known first.
 Clients make theirs in chunks; what lies before the first chunk's end is merged in the
@@ -17,7 +17,7 @@ from fediac.sim.packet_groups import Exchange, Left, Rule, Step
 from fediac.sim.queues import Queue
 
 CHUNK = 1 << 16
-"""Arrivals that a client makes at a time."""
+"""Arrivals that are drawn for a client at a time."""
 
 LOG_COLUMNS = ("client", "exchange", "number", "arrival", "start", "departure")
 
@@ -44,7 +44,7 @@ class Switch:
 
 @dataclass(slots=True)
 class Uploads:
-    """What a step's uploads come to.
+    """The result of a step's uploads.
 
     Attributes:
         done: For each exchange, when each group can be answered; -1: nothing came yet.
@@ -98,7 +98,7 @@ def upload(
 
 
 class _Run:
-    """A step under way: what each client has made and not yet been served."""
+    """A step that is being simulated: each client's arrivals still to be served."""
 
     def __init__(self, step: Step, senders: Sequence[Sender], switch: Switch) -> None:
         self.step, self.senders, self.switch = step, senders, switch
@@ -117,7 +117,7 @@ class _Run:
         self.made: list[Ints] = [np.zeros(0, np.int64)] * len(step.clients)
 
     def refill(self, chunk: int) -> bool:
-        """Let clients without arrivals make some; return whether there are any."""
+        """Draw arrivals for clients that have none; return whether there are any."""
         for i, sender in enumerate(self.senders):
             n_packets = min(chunk, self.n_unmade[i])
             if n_packets and not len(self.made[i]):

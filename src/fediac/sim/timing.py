@@ -1,4 +1,4 @@
-"""What a simulated round comes to: times, queues, and what held it up."""
+"""The result of a simulated round: times, queues, and its bottleneck."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class PhaseTiming:
 
 @dataclass(frozen=True, slots=True)
 class QueueTiming:
-    """What a first-come-first-served server saw in a round.
+    """Statistics of a first-come-first-served server in a round.
 
     Attributes:
         n_packets: How many it served.
@@ -134,7 +134,7 @@ class RoundTiming:
 
     @property
     def slowest_client(self) -> int:
-        """The client that was longest in sending."""
+        """The client that took longest to send."""
         return max(self.clients, key=lambda each: each.uplink_s).client
 
 
@@ -167,7 +167,7 @@ def time_phases(times: StepTimes) -> Iterable[PhaseTiming]:
 
 
 def divide_round(steps: Sequence[StepTimes], round_ps: int) -> dict[str, float]:
-    """Return what the critical path was spent on, in seconds."""
+    """Return how the time on the critical path was spent, in seconds."""
     spent = dict.fromkeys(("uplinks", "switch", "server", "downlinks"), 0)
     for times in steps:
         spent["uplinks"] += times.last_arrival - times.begin
@@ -184,7 +184,7 @@ def name_bottleneck(
     switch: QueueTiming,
     server: QueueTiming | None,
 ) -> str:
-    """Return what a round needs most of, in words.
+    """Return the bottleneck of a round, in words.
 
     Args:
         demands: Share of the round that each part needs by itself.

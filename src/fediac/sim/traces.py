@@ -18,10 +18,10 @@ from fediac.sim.rates import PAPER_RATES, Rates, Uplink, trace_uplinks
 
 PACKET_BITS = 8 * 1500
 HEADERS = {"packets_s": 1.0, "mbit_s": 1e6 / PACKET_BITS}
-"""Header of a csv column -> packets that one of its unit makes."""
+"""Header of a csv column -> packets per unit of that column."""
 
 MAX_TRACE_S = 10_000_000
-"""A Mahimahi file that lasts longer, four months, is taken for something else."""
+"""The longest Mahimahi file, four months; a longer one is taken for another format."""
 
 
 def load_trace(path: Path) -> Rates:

@@ -1,4 +1,4 @@
-"""The data plane as hardware would do it: integers, registers, one packet a time."""
+"""The data plane as hardware does it: integers, registers, one packet at a time."""
 
 from fediac.switch.counters import Counters
 from fediac.switch.pipeline import Answers, Switch

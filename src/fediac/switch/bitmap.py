@@ -1,4 +1,4 @@
-"""Duplicate check: one bit a client, so that a packet is counted once."""
+"""Duplicate check: one bit per client, so that a packet is counted only once."""
 
 
 def is_set(registers: memoryview, at: int, client: int) -> bool:

@@ -40,7 +40,7 @@ from fediac.wire.packet import Packet
 
 
 def process_block(region: Region, packet: Packet) -> None:
-    """Add a block, or note a client's first one; answer what that completes."""
+    """Add a block, or record a client's first one; answer what that completes."""
     layout = region.job.layout
     stride = layout.slot_bytes(Kind.BLOCK_SUM)
     number = region.enter(packet, stride, layout.n_slots(Kind.BLOCK_SUM))
@@ -94,7 +94,7 @@ class _Area:
         return self.clocks[self.packet.client]
 
     def announce(self) -> None:
-        """Note the client's first block; when all are known, tell the first of them."""
+        """Record the client's first block; when all are known, announce the first."""
         packet = self.packet
         if self.has_announced(packet.client):
             if not self.have_all_announced():
@@ -199,7 +199,7 @@ class _Area:
         self.region.answer(answer, to=to)
 
     def answer_first(self, *, to: int = EVERYONE) -> None:
-        """Tell the first block that anyone has."""
+        """Announce the first block that any client has."""
         flags = Flag.ANSWER | Flag.ANNOUNCE
         answer = replace(self._answer(to), aux=self.words[1], flags=flags)
         self.region.answer(answer, to=to)

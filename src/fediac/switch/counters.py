@@ -1,4 +1,4 @@
-"""What a switch counts about itself."""
+"""The counters of a switch."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,16 +13,16 @@ class Drop(IntEnum):
     FOREIGN = 0
     """Not a packet of this protocol or of this version."""
     MALFORMED = 1
-    """Its fields contradict each other, its length or the exchange it belongs to."""
+    """Its fields contradict each other, its length or its exchange."""
     UNKNOWN_JOB = 2
     STRANGER = 3
     """The client does not take part in the job's round."""
     STALE = 4
-    """The packet belongs to what is over already."""
+    """The packet belongs to an exchange that is already over."""
     BUSY = 5
     """An earlier packet must come first: this one overtook it or the window."""
     DUPLICATE = 6
-    """This client was counted already, and the answer is not ready."""
+    """This client was already counted, and the answer is not ready."""
     LATE = 7
     """The slot closed without this client; it got the answer, uncounted."""
     REGISTERS = 8

@@ -1,4 +1,4 @@
-"""Indexed sums: a register for every address; pairs of (index, level) in any order.
+"""Indexed sums: a register per address; pairs of (index, level) in any order.
 
 The answer, every address touched and its total, goes out when all clients have sent
 their last packet. A client's packets are taken in order, which also tells repeats.

@@ -1,4 +1,4 @@
-"""What the control plane tells the data plane about a job, and what they share."""
+"""Jobs: what the control plane and the data plane share about each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class Half:
 
     @property
     def runs(self) -> tuple[int, int, int]:
-        """What must be as the packets of its exchange have it."""
+        """The fields that must equal those of the packets of its exchange."""
         return self.kind, self.stride, self.n_slots
 
 
@@ -123,7 +123,7 @@ class Region:
         return Half(*self.record[first : first + len(HALF_WORDS)])
 
     def use(self, number: int, n_bytes: int) -> None:
-        """Note that ``n_bytes`` more of half ``number`` hold something."""
+        """Record that ``n_bytes`` more of half ``number`` are in use."""
         place = 1 + number * len(HALF_WORDS) + HALF_WORDS.index("used")
         self.record[place] = (self.record[place] + n_bytes) & 0xFFFFFFFF
         self._note_use(n_bytes)
@@ -146,7 +146,7 @@ class Region:
         for number in (current, 1 - current):
             half = self.half(number)
             if half.is_valid and half.tag == tag:
-                # Spoilt registers may say anything; nobody looks beyond the region.
+                # Damaged registers may say anything; nothing reads beyond the region.
                 is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
                 expected = (packet.kind, stride, n_slots)
                 if half.runs != expected or n_slots < 1 or is_misplaced:

@@ -105,7 +105,7 @@ class Switch:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Let switches be copied and pickled, which a lock cannot be."""
+        """Leave out the lock, so that switches can be copied and pickled."""
         return {name: kept for name, kept in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ class Switch:
         return layout.indexed_capacity
 
     def forget_peak(self) -> None:
-        """Let the peak of register use start again from what is in use now."""
+        """Reset the peak of register use to what is in use now."""
         with self._lock:
             self._counts[Count.PEAK_BYTES] = self._counts[Count.USED_BYTES]
 
@@ -135,7 +135,7 @@ class Switch:
         quorum: int | None = None,
         register_bytes: int | None = None,
     ) -> Job:
-        """Return a new job that owns some of the registers.
+        """Return a new job, which gets a part of the registers.
 
         Args:
             n_clients: Clients are numbered ``0..n_clients-1``.
@@ -274,7 +274,7 @@ class Switch:
 
 
 def _check_dtype(name: str, given: object, dtype: npt.DTypeLike) -> None:
-    """Refuse what the two data planes would read differently, or not at all."""
+    """Refuse batches that the two data planes would read differently or not at all."""
     wanted = np.dtype(dtype)
     if not isinstance(given, np.ndarray):
         raise TypeError(
@@ -298,7 +298,7 @@ def _check_members(n_clients: int, present: int, quorum: int) -> None:
 
 
 def parse(data: bytes, payload_bytes: int) -> Packet:
-    """Return the packet in ``data`` if its fields fit each other and its length.
+    """Return the packet in ``data`` if its fields fit its length and each other.
 
     Raises:
         DropPacket: They do not, or this is not a client's packet at all.

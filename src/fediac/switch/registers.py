@@ -1,4 +1,4 @@
-"""The switch's memory: one byte array of fixed size, and where everything stands in it.
+"""The switch's memory: one byte array of fixed size, and where everything is in it.
 
 A job owns a contiguous region::
 
@@ -71,7 +71,7 @@ def check_n_clients(n_clients: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the registers of one job stand, relative to its region's first byte."""
+    """Where the registers of one job are, relative to its region's first byte."""
 
     n_clients: int
     payload_bytes: int
@@ -97,7 +97,7 @@ class Layout:
 
     @property
     def bitmap_bytes(self) -> int:
-        """One bit a client, rounded up to whole words."""
+        """One bit per client, rounded up to whole words."""
         return _align(bitmap_bytes(self.n_clients))
 
     @property
@@ -141,14 +141,14 @@ class Layout:
         return SLOT.size + payload
 
     def _sums_bytes(self, bits_up: int, bits_down: int) -> int:
-        """Return the bytes of the sums of as many lanes as a packet up can hold."""
+        """Return the bytes of the sums for a full upstream packet of lanes."""
         n_lanes = 8 * self.payload_bytes // bits_up
         return _align(max(self.payload_bytes, -(-n_lanes * bits_down // 8)))
 
     def n_slots(
         self, kind: Kind, threshold: int = 1, widths: Widths | None = None
     ) -> int:
-        """Return how many slots a streamed exchange gets; it may be none."""
+        """Return how many slots a streamed exchange gets, perhaps none."""
         room = self.half_bytes
         if kind == Kind.BLOCK_SUM:
             room -= self.clocks_bytes

@@ -1,4 +1,4 @@
-"""Convolutions on a GPU that also measure what they write, for the batch norm after it.
+"""Convolutions on a GPU that also measure their output, for a batch norm after them.
 
 cuDNN's convolutions of a step this small move each pixel through the cache once for
 every tap and tile. The kernels' tiles were chosen for many replicas side by side, on a
@@ -15,7 +15,7 @@ from torch.autograd import Function
 LAST = torch.channels_last
 
 _ROWS, _DEPTH = 128, 64
-"""A tile's sizes: pixels, and input channels that are multiplied at once."""
+"""A tile's sizes: pixels, and input channels multiplied at once."""
 
 _N_PARTS = 32
 """Parts of the sum over pixels, for few channels."""
@@ -24,11 +24,11 @@ _PART_BLOCK = 128
 """Entries that one program adds up over all parts."""
 
 _MIN_TILES = 100
-"""With as many tiles of weights as this there is no need for parts."""
+"""With at least this many tiles of weights, parts are not needed."""
 
 
 class Measuring(NamedTuple):
-    """What a convolution measures of its output, for batch norm.
+    """Statistics that a convolution measures of its output, for batch norm.
 
     Attributes:
         running_mean: Follows the mean, and is what sums are taken from.
@@ -46,7 +46,7 @@ class Measuring(NamedTuple):
 
 
 def can_convolve(layer: nn.Conv2d) -> bool:
-    """Return whether the kernels can do a layer: square, of many channels, no bias."""
+    """Return whether the kernels support a layer: square, many channels, no bias."""
     return (
         layer.bias is None
         and layer.groups == 1
@@ -61,7 +61,7 @@ def can_convolve(layer: nn.Conv2d) -> bool:
 
 
 def fits(images: Tensor, weight: Tensor) -> bool:
-    """Return whether images and weights lie in memory as the kernels want them."""
+    """Return whether images and weights have the kernels' memory layout."""
     return (
         images.dtype == weight.dtype == torch.bfloat16
         and images.is_contiguous(memory_format=LAST)
@@ -92,7 +92,7 @@ def convolve(
 
 
 class _Context(Protocol):
-    """What is kept of a call until its gradient is asked for."""
+    """What a call keeps until its gradient is computed."""
 
     saved_tensors: tuple[Tensor, Tensor]
     needs_input_grad: tuple[bool, ...]
@@ -104,11 +104,11 @@ class _Context(Protocol):
         ...
 
     def set_materialize_grads(self, value: bool) -> None:  # noqa: FBT001 # PyTorch's
-        """Choose between zeros and None for gradients that nobody gave."""
+        """Choose between zeros and None for gradients that are missing."""
         ...
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Let outputs have no gradient."""
+        """Mark outputs as not differentiable."""
         ...
 
 
@@ -222,7 +222,7 @@ def _launch(
 
 
 class _Cut(NamedTuple):
-    """How weights are cut into tiles, and sums over pixels into parts."""
+    """How weights are split into tiles, and sums over pixels into parts."""
 
     rows: int
     columns: int
@@ -232,7 +232,7 @@ class _Cut(NamedTuple):
 
 
 def _cut(weight: Tensor) -> _Cut | None:
-    """Return how to cut, None where cuDNN is as fast."""
+    """Return how to split, None where cuDNN is as fast."""
     n_out, n_in = weight.shape[:2]
     if min(n_out, n_in) == 64:
         return _Cut(64, 64, n_taps=3, n_warps=4, n_parts=_N_PARTS)

@@ -36,7 +36,7 @@ EVALUATION_BATCH = 250
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let PyTorch use one thread an operation; our own threads fill the cores."""
+    """Let PyTorch use one thread per operation; our own threads fill the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -123,7 +123,7 @@ class CpuEngine:
 
     @contextmanager
     def _own_numbers(self, stream: Stream) -> Iterator[None]:
-        """Let layers draw what belongs to this client and round, whoever else trains.
+        """Let layers draw this client's random numbers, whatever other clients train.
 
         They draw from the one generator that PyTorch has, so clients take turns.
         """

@@ -1,4 +1,4 @@
-"""Local training on one CUDA device: several clients at once, a stream each.
+"""Local training on one CUDA device: several clients at once, one stream each.
 
 A step at batch 50 is too small to fill a large GPU, and launching its hundreds of
 kernels takes longer than running them. So one SGD step is recorded (`replica`), and
@@ -44,7 +44,7 @@ EVALUATION_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What all clients of a round have in common, and their statistics."""
+    """What all clients of a round share, and their statistics."""
 
     number: int
     rate: float
@@ -123,7 +123,7 @@ class CudaEngine:
         self._judge = flatten_model(build(), device=device)
 
     def close(self) -> None:
-        """Let the device's memory go, once nothing on the device uses it."""
+        """Free the device's memory, once nothing on the device uses it."""
         torch.cuda.synchronize()
         self._replicas.clear()
 
@@ -180,7 +180,7 @@ class CudaEngine:
         queued: dict[int, _Queued],
         this: _Round,
     ) -> Iterator[None]:
-        """Queue the training of one replica's clients, a step at a time."""
+        """Queue the training of one replica's clients, one step at a time."""
         for client in share:
             mine = self._clients[client]
             stream = Stream(self._seed, this.number, client)

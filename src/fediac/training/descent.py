@@ -23,11 +23,11 @@ class Descent(Protocol):
     """Steps of SGD on a model's parameters."""
 
     def begin(self) -> None:
-        """Take over parameters that somebody has set."""
+        """Take over parameters that were set from outside."""
         ...
 
     def forget(self) -> None:
-        """Let all gradients go, so that backward hands over its own: no copies."""
+        """Drop all gradients, so that backward hands over its own without copies."""
         ...
 
     def step(self) -> None:
@@ -35,7 +35,7 @@ class Descent(Protocol):
         ...
 
     def end_recording(self) -> None:
-        """Do what steps need that were recorded, before one is repeated."""
+        """Do what a recorded step needs before it is repeated."""
         ...
 
 
@@ -48,10 +48,10 @@ class PlainDescent:
         )
 
     def begin(self) -> None:
-        """Nothing is kept beside the parameters."""
+        """Do nothing: nothing is kept besides the parameters."""
 
     def forget(self) -> None:
-        """Let all gradients go."""
+        """Drop all gradients."""
         self._optimizer.zero_grad(set_to_none=True)
 
     def step(self) -> None:
@@ -59,15 +59,15 @@ class PlainDescent:
         self._optimizer.step()
 
     def end_recording(self) -> None:
-        """Nothing changes after a step was recorded."""
+        """Do nothing: recorded steps need nothing."""
 
 
 class NarrowDescent:
-    """Steps of one kernel, and narrow parameters for the layers that want them.
+    """Steps with one kernel, and narrow parameters for the layers that use them.
 
     Args:
         model: Its layers in ``layers`` get narrow parameters.
-        layers: Those that use narrow parameters, which nobody else uses.
+        layers: Those that use narrow parameters, which no other layer uses.
         rate: The learning rate, on the device.
         kernels: The Triton kernels.
     """
@@ -93,7 +93,7 @@ class NarrowDescent:
         self._narrow.copy_(self._flat)
 
     def forget(self) -> None:
-        """Let all gradients go."""
+        """Drop all gradients."""
         for each in self._trained:
             each.grad = None
 
@@ -113,7 +113,7 @@ class NarrowDescent:
         )
 
     def end_recording(self) -> None:
-        """Tell the recorded step where its gradients are."""
+        """Give the recorded step the places of its gradients."""
         self._table.copy_(self._rows)
 
 
@@ -123,7 +123,7 @@ def _narrow_parameters(
     places: Sequence[int],
     flat: Tensor,
 ) -> dict[nn.Parameter, nn.Parameter]:
-    """Give the layers narrow parameters, views of ``flat``; return them by the old."""
+    """Give the layers narrow parameters, views of ``flat``; return old -> new."""
     at = dict(zip(trained, places, strict=True))
     narrow: dict[nn.Parameter, nn.Parameter] = {}
     for layer in layers:
@@ -139,7 +139,7 @@ def _narrow_parameters(
 def _list_blocks(
     gradients: Sequence[Tensor | None], places: Sequence[int]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the rows of the kernel's table, a block of parameters each."""
+    """Yield the rows of the kernel's table, one per block of parameters."""
     for gradient, place in zip(gradients, places, strict=True):
         if gradient is None:
             continue

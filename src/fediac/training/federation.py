@@ -28,7 +28,7 @@ from fediac.training.recalibration import find_measured, share_of_training
 from fediac.transports import RoundResult, aggregate
 
 STATISTICS_BITS = 24
-"""Width of a lane for batch norm's statistics: near float32, and few enough entries."""
+"""Width of a lane for batch norm's statistics: close to float32, as they are few."""
 
 STATISTICS_PHASE = "statistics"
 
@@ -37,7 +37,7 @@ Statistics = Literal["average", "local", "recalibrate"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is: what the next round starts from.
+    """The state of a run, from which the next round starts.
 
     Attributes:
         round_number: Rounds done.
@@ -99,7 +99,7 @@ class Federation:
             their training left. ``local``: each client keeps its own, and nothing is
             sent: local batch norm as in FedBN, but its weights are averaged like all
             others. Models are evaluated with the mean of those who took part, which is
-            then nobody's own.
+            then no client's own.
     """
 
     engine: Engine
@@ -135,7 +135,7 @@ class Federation:
         *,
         client_done: Callable[[], None] = lambda: None,
     ) -> FederatedRound:
-        """Return what one more round gives.
+        """Return the results of one more round.
 
         Args:
             progress: Where the run is.
@@ -177,7 +177,7 @@ class Federation:
         )
 
     def draw_clients(self, round_number: int) -> tuple[int, ...]:
-        """Return who takes part in a round, ascending."""
+        """Return the clients that take part in a round, ascending."""
         if self.n_participants == self.n_clients:
             return tuple(range(self.n_clients))
         stream = Stream(self.seed, round_number, 0).purpose("participation")
@@ -220,7 +220,7 @@ class Federation:
     def _recalibrate(
         self, clients: Iterable[int], progress: Progress
     ) -> dict[int, Measured]:
-        """Return what clients measure on the model of ``progress``, if they do so."""
+        """Return what clients measure on the model of ``progress``, if they do."""
         if self.statistics != "recalibrate" or not find_measured(self.model).any():
             return {}
         self.load(progress)
@@ -245,7 +245,7 @@ class Federation:
     def _average_statistics(
         self, changes: Mapping[int, Tensor], progress: Progress, sent: Ledger
     ) -> tuple[Progress, Ledger]:
-        """Return progress with the statistics after the round, and what they cost.
+        """Return progress with the statistics after the round, and their cost.
 
         What travels is their change in the round, as a dense sum with its own peak,
         to where the round's values went (``sent``).
@@ -277,7 +277,7 @@ class Federation:
         return replace(progress, statistics=statistics), result.ledger
 
     def _of_everyone(self, tensors: Mapping[int, Tensor]) -> list[Tensor | None]:
-        """Return a list with a place for each client, None for who is absent."""
+        """Return a list with an element per client, None for those that are absent."""
         return [tensors.get(client) for client in range(self.n_clients)]
 
 
@@ -294,7 +294,7 @@ def _pauses(
 
 @contextmanager
 def _blamed_on_training() -> Iterator[None]:
-    """Say what to do about updates that are not finite."""
+    """Add what to do about updates that are not finite."""
     try:
         yield
     except NotFiniteError as error:
@@ -304,7 +304,7 @@ def _blamed_on_training() -> Iterator[None]:
 
 
 def _keep_own(progress: Progress, changes: Mapping[int, Tensor]) -> Progress:
-    """Return progress with the statistics of who trained, and the mean of theirs."""
+    """Return progress with the statistics of those that trained, and their mean."""
     own = list(progress.own_statistics)
     mean = torch.zeros_like(progress.statistics)
     for client, change in changes.items():

@@ -1,4 +1,4 @@
-"""A model's parameters as views of one flat vector: what the round works on."""
+"""A model's parameters as views of one flat vector, which the round works on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class FlatModel:
     variances: Tensor
 
     def reset_counters(self, start: "FlatModel") -> None:
-        """Take over buffers that are no floats, such as a count of batches."""
+        """Copy buffers that are not floats, such as a count of batches."""
         for own, other in zip(
             self.module.buffers(), start.module.buffers(), strict=True
         ):
@@ -72,7 +72,7 @@ def flatten_model(
 
 
 def _find_variances(module: nn.Module) -> Tensor:
-    """Return which entries of the statistics are variances, True or False each."""
+    """Return which entries of the statistics are variances, as a mask."""
     flags = [
         torch.full((each.numel(),), name.endswith("running_var"), device=each.device)
         for name, each in module.named_buffers()
@@ -82,7 +82,7 @@ def _find_variances(module: nn.Module) -> Tensor:
 
 
 def place_all(tensors: Sequence[Tensor]) -> list[int]:
-    """Return where each tensor begins in a vector that holds them all."""
+    """Return where each tensor begins in a vector that holds all of them."""
     places, total = [], 0
     for each in tensors:
         places.append(total)
@@ -91,7 +91,7 @@ def place_all(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def view_like(flat: Tensor, place: int, like: Tensor) -> Tensor:
-    """Return the part of ``flat`` from ``place`` on as a tensor like another."""
+    """Return the part of ``flat`` that begins at ``place``, shaped like a tensor."""
     part = flat[place : place + like.numel()]
     if like.dim() == 4:
         out, channels, height, width = like.shape

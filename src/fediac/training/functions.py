@@ -1,4 +1,4 @@
-"""Convolution and max-pooling by the compiled kernels, as PyTorch differentiates them.
+"""Convolution and max-pooling with the compiled kernels, differentiable in PyTorch.
 
 PyTorch writes everything between two layers to memory. Here a convolution, its pooling
 and its rectifier are one function, and what lies between them stays in the cache.
@@ -16,11 +16,11 @@ from fediac.native.layers import ConvolutionShape, LayerKernels, PoolShape
 LAST = torch.channels_last
 
 Saved: TypeAlias = tuple[Tensor, ...]
-"""Images, weight, bias and winners; what a convolution does not have is None."""
+"""Images, weight, bias and winners; None where a convolution has none."""
 
 
 class _Context(Protocol):
-    """What is kept of a call until its gradient is asked for."""
+    """What a call keeps until its gradient is computed."""
 
     saved_tensors: Saved
     needs_input_grad: tuple[bool, ...]
@@ -195,7 +195,7 @@ def _output_size(shape: ConvolutionShape) -> tuple[int, int, int, int]:
 
 
 def _empty(n_floats: int) -> Tensor:
-    """Return memory for the kernels, whatever PyTorch makes by default."""
+    """Return memory for the kernels, whatever PyTorch's default dtype is."""
     return torch.empty(n_floats, dtype=torch.float32, device="cpu")
 
 

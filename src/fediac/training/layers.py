@@ -1,4 +1,4 @@
-"""Layers that train faster on a CPU than PyTorch's own, and equal them up to rounding.
+"""Layers that train faster on a CPU than PyTorch's own, and equal up to rounding.
 
 The small networks of federated learning have few channels and small batches, for which
 PyTorch's convolutions and pooling are not made.
@@ -27,12 +27,12 @@ VECTOR = 16
 """The kernels' convolutions have a multiple of this many outputs."""
 
 RUNS = ("cpr", "crp", "cp", "pr")
-"""Layers that are done as one: convolution, pooling, rectifier."""
+"""Layers that are computed as one: convolution, pooling, rectifier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Layers that the kernels do as one.
+    """Layers that the kernels compute as one.
 
     Attributes:
         kernels: The kernels; None in a copy that was made where there are none.
@@ -61,7 +61,7 @@ class Run:
     def _convolve(
         self, images: Tensor, layer: nn.Conv2d, kernels: LayerKernels
     ) -> Tensor | None:
-        """Return the convolution, which may have other weights than it began with."""
+        """Return the convolution; its weights may have been replaced."""
         weight, bias = layer.weight, layer.bias
         if not _is_plain(weight, 4) or not (bias is None or _is_plain(bias, 1)):
             return None
@@ -84,11 +84,11 @@ class Run:
 
 
 Step: TypeAlias = tuple[Run | None, Sequence[nn.Module]]
-"""Layers of a sequential, and how to do them as one where that is possible."""
+"""Layers of a sequential, and how to compute them as one where possible."""
 
 
 class KernelConv2d(nn.Conv2d):
-    """A convolution that the kernels do where they can."""
+    """A convolution that uses the kernels where they apply."""
 
     run: Run
 
@@ -99,7 +99,7 @@ class KernelConv2d(nn.Conv2d):
 
 
 class KernelMaxPool2d(nn.MaxPool2d):
-    """Max-pooling that the kernels do where they can."""
+    """Max-pooling that uses the kernels where they apply."""
 
     run: Run
 
@@ -112,14 +112,14 @@ class KernelMaxPool2d(nn.MaxPool2d):
 
 
 class KernelSequential(nn.Sequential):
-    """Layers one after another, some of them as one where the kernels can."""
+    """A sequential in which the kernels compute some layers as one."""
 
     _planned: tuple[nn.Module, ...] = ()
     _steps: Sequence[Step] = ()
 
     @property
     def steps(self) -> Sequence[Step]:
-        """The layers in order, those together that are done as one.
+        """The layers in order, grouped where they are computed as one.
 
         Planned anew when layers have changed; a slice of a model has no plan yet.
         """
@@ -143,7 +143,7 @@ class KernelSequential(nn.Sequential):
 
 
 def use_kernels(module: nn.Module) -> None:
-    """Let the layers of ``module`` that the kernels can do use them from now on.
+    """Let those layers of ``module`` that the kernels can compute use the kernels.
 
     They are `nn.Conv2d` and `nn.MaxPool2d` with the usual settings, and runs of them
     with `nn.ReLU` inside an `nn.Sequential`. Parameters, hooks and the layers' places
@@ -168,7 +168,7 @@ def use_kernels(module: nn.Module) -> None:
 
 
 def _plan(layers: Sequence[nn.Module], kernels: LayerKernels | None) -> Sequence[Step]:
-    """Return the layers in order, those together that are done as one."""
+    """Return the layers in order, grouped where they are computed as one."""
     word = "".join(map(_kind, layers))
     steps: list[Step] = []
     place = 0
@@ -186,7 +186,7 @@ def _run(layers: Sequence[nn.Module], kind: str, kernels: LayerKernels | None) -
 
 
 def _kind(layer: nn.Module) -> str:
-    """Return "c", "p" or "r" for a layer that the kernels can do, "x" for others.
+    """Return "c", "p" or "r" for a layer that the kernels can compute, else "x".
 
     Subclasses may do anything, so the type must be exact; and so may a layer that was
     given a ``forward`` of its own.
@@ -242,7 +242,7 @@ def _is_plain(tensor: Tensor, n_axes: int) -> bool:
 
 
 def _is_transformed() -> bool:
-    """Return whether PyTorch does more with functions than to differentiate them."""
+    """Return whether PyTorch does more with functions than differentiate them."""
     return (
         torch.is_autocast_enabled("cpu") or torch._C._are_functorch_transforms_active()
     )

@@ -1,4 +1,4 @@
-"""Local training, whatever it runs on: on which examples, and what comes back."""
+"""Local training on any device: which examples, and which results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def normalize(examples: Examples, dataset: Dataset) -> tuple[Tensor, Tensor]:
 
 
 def draw_batches(n_examples: int, settings: LocalSettings, stream: Stream) -> Tensor:
-    """Return the examples of every step, one row of int64 a step.
+    """Return the examples of every step, one row of int64 per step.
 
     Shuffled epochs follow each other without a gap: every batch is full, and over the
     epochs each example comes up equally often. Only the last batch may reach into one
@@ -48,7 +48,7 @@ def draw_batches(n_examples: int, settings: LocalSettings, stream: Stream) -> Te
 
 @dataclass(frozen=True, slots=True)
 class LocalResult:
-    """What one client's training gives the round.
+    """The result of one client's training.
 
     Attributes:
         update: Parameters before minus after.
@@ -67,7 +67,7 @@ class LocalResult:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one client's normalizations saw in the global model.
+    """Statistics that one client's normalizations measured in the global model.
 
     Attributes:
         statistics: Running statistics, those that are not measured as they were.
@@ -80,7 +80,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How good a model is on the test set."""
+    """The quality of a model on the test set."""
 
     accuracy: float
     loss: float
@@ -119,5 +119,5 @@ class Engine(Protocol):
         ...
 
     def evaluate(self) -> Evaluation:
-        """Return how good the current global model is."""
+        """Return the quality of the current global model."""
         ...

@@ -1,4 +1,4 @@
-"""What a user may say of local training, in Python and in a settings file alike."""
+"""Settings of local training, the same in Python and in a settings file."""
 
 import math
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ def try_model(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
     """Return whether the model draws random numbers while it trains.
 
     Two examples go through a copy of it; PyTorch's generator tells afterwards whether
-    anybody asked it, be it a layer or the model's own code.
+    it was used, be it by a layer or the model's own code.
 
     Args:
         module: The model, on the CPU.
@@ -51,9 +51,9 @@ def _check_scores(scores: object, n_classes: int) -> None:
 
 
 def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
-    """Refuse a model that could not repeat itself, or not be recorded, on CUDA.
+    """Refuse a model that is not repeatable or cannot be recorded on CUDA.
 
-    Clients train side by side there, so nobody could say who gets which random number;
+    Clients train side by side there, so which client draws which number would vary;
     and a recorded step cannot ask how many batches there were before it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Batch norm with what follows it, on a GPU: one function, differentiated by hand.
+"""Batch norm and what follows it as one function on a GPU, differentiated by hand.
 
 PyTorch writes the normalized images, reads them to add and rectify, and goes the same
 way back. Here a channel's statistics are found in one pass over the images, and all
@@ -33,7 +33,7 @@ _PART = 4 * _ROWS
 
 
 class Plan(NamedTuple):
-    """What is done with images beside normalizing them.
+    """What is done with images besides normalizing them.
 
     Attributes:
         rectifies: What is below zero becomes zero.
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 
 class JoinedNorm(nn.Module):
-    """Batch norm, then perhaps an addition and a rectifier; one where kernels can.
+    """Batch norm, then perhaps an addition and a rectifier; one kernel where possible.
 
     Args:
         norm: The layer; its parameters and statistics are used.
@@ -151,7 +151,7 @@ def _is_like(others: Tensor, size: tuple[int, ...], dtype: torch.dtype) -> bool:
 
 
 class _Tiles(NamedTuple):
-    """How images are cut: rows of channels, in parts of some rows."""
+    """How images are split: rows of channels, in parts of some rows."""
 
     n_rows: int
     n_channels: int
@@ -180,7 +180,7 @@ def _cut(images: Tensor) -> _Tiles:
 
 
 class _Context(Protocol):
-    """What is kept of a call until its gradient is asked for."""
+    """What a call keeps until its gradient is computed."""
 
     saved_tensors: tuple[Tensor, ...]
     plan: Plan
@@ -192,7 +192,7 @@ class _Context(Protocol):
         ...
 
     def set_materialize_grads(self, value: bool) -> None:  # noqa: FBT001 # PyTorch's
-        """Choose between zeros and None for gradients that nobody gave."""
+        """Choose between zeros and None for gradients that are missing."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A user's own arrays as a data set: no files, no preparation."""
+"""A user's own arrays as a data set, without files or preparation."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Pair = tuple[Any, Any]
 
 
 def dataset_of(train: Pair, test: Pair, *, name: str = "own data") -> Dataset:
-    """Return arrays as a data set; bytes are pixels, other numbers used as they are.
+    """Return arrays as a data set; bytes are pixels, other numbers stay as they are.
 
     Args:
         train: Inputs (n, ...) and labels (n,) from 0.
@@ -71,7 +71,7 @@ def _examples(pair: Pair, what: str) -> Examples:
 
 
 def _as_array(given: Any) -> NDArray[Any]:  # noqa: ANN401 - what a user gives
-    """Return a tensor's values, wherever it is, or whatever else as an array."""
+    """Return a tensor's values as an array, or anything else as an array."""
     if isinstance(given, Tensor):
         given = given.detach().to_dense().cpu()
         given = given.float() if given.dtype == torch.bfloat16 else given

@@ -1,4 +1,4 @@
-"""Before the first round: which examples each client trains on, and a hash of that.
+"""Before the first round: which examples each client trains on, and their hash.
 
 A seed always gives the same partition; the hash tells whether two people have the same
 one, given that their datasets have the same hash.
@@ -16,21 +16,21 @@ from fediac.errors import ArgumentError, ConfigError, hint_name, say_count
 from fediac.training.datasets import Dataset
 
 KINDS = ("iid", "dirichlet", "writer", "pathological")
-"""Kinds of partition, by the name a setting gives them."""
+"""Kinds of partition, by their name in the settings."""
 
 MIN_SIZES = {"iid": 1, "dirichlet": 50, "writer": 300, "pathological": 1}
-"""Examples a client has at least, unless said otherwise.
+"""Fewest examples of a client, by default.
 
 One batch where chance decides; the paper's 300 to 400 images by writer (Sec. V).
 """
 
 MAX_WRITER_SIZE = 400
-"""Examples a client of whole writers has at most, unless said otherwise."""
+"""Most examples of a client in the writer partition, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientStatistics:
-    """One client's share: its examples, the classes among them, examples a class."""
+    """One client's share: its examples, their classes, and examples per class."""
 
     size: int
     n_classes: int
@@ -132,7 +132,7 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
     Raises:
         ConfigError: There is no such partition.
         ArgumentError: A setting is out of range for this dataset, or the partition
-            needs writers that nobody knows.
+            needs writers that are not known.
     """
     if partition not in KINDS:
         hint = hint_name(partition, KINDS)

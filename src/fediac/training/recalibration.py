@@ -28,7 +28,7 @@ _Norm = nn.modules.batchnorm._NormBase
 
 
 def draw_examples(n_examples: int, batch_size: int, stream: Stream) -> Tensor:
-    """Return the examples that a client measures on, one row of int64 a batch.
+    """Return the examples that a client measures on, one row of int64 per batch.
 
     Every batch is full, as in training; what is left over is not used. A client with
     fewer examples than a batch uses all of them.
@@ -50,7 +50,7 @@ def share_of_training(n_measured: int, n_trained: int) -> Fraction:
 
 
 def find_measured(model: FlatModel) -> Tensor:
-    """Return which entries of the statistics are measured, True or False each."""
+    """Return which entries of the statistics are measured, as a mask."""
     is_measured = torch.zeros_like(model.statistics, dtype=torch.bool)
     for layer in _normalizations(model.module):
         for buffer in (layer.running_mean, layer.running_var):
@@ -85,7 +85,7 @@ def _normalizations(module: nn.Module) -> list[_Norm]:
 
 @contextmanager
 def _averaging(layers: list[_Norm]) -> Iterator[None]:
-    """Let layers normalize by the batch, and average over batches what they see.
+    """Let layers normalize by the batch, and average their statistics over batches.
 
     PyTorch's own way to ask for that, a momentum of None, is not known to all of these
     layers, and counts batches on the device.

@@ -1,4 +1,4 @@
-"""A copy of a model on a CUDA device, with one training step that is recorded.
+"""A copy of a model on a CUDA device, with one recorded training step.
 
 The step, from picking the batch to changing the weights, is captured once as a CUDA
 graph; a client's training is that graph replayed.
@@ -28,13 +28,13 @@ _PICK_BLOCK = 1024
 def in_bfloat16() -> torch.autocast:
     """Let layers work in bfloat16 where they may.
 
-    Casts of weights are not kept: a recorded step must repeat them, whoever calls.
+    Casts of weights are not kept, as a recorded step must always repeat them.
     """
     return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
 
 
 def repeating() -> AbstractContextManager[None]:
-    """Let cuDNN take only kernels that repeat, and not the fastest in a trial."""
+    """Let cuDNN use only deterministic kernels, not the fastest in a trial."""
     return torch.backends.cudnn.flags(enabled=True, deterministic=True, benchmark=False)
 
 
@@ -49,7 +49,7 @@ def find_kernels() -> StepKernels | None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a client's training starts from."""
+    """The start of a client's training."""
 
     parameters: Tensor
     statistics: Tensor
@@ -267,7 +267,7 @@ class Replica:
 def _forget_batch_counts(module: nn.Module) -> None:
     """Let batch norm count no batches where it does not read the count.
 
-    It is one launch a layer and step, for a number that nobody looks at in a replica.
+    It is one launch per layer and step, for a number that a replica does not use.
     """
     for each in module.modules():
         is_norm = isinstance(each, nn.modules.batchnorm._NormBase)

@@ -1,4 +1,4 @@
-"""What a model computes, as a graph in which batch norms are joined with what follows.
+"""A model as a graph, in which batch norms are joined with the layers that follow.
 
 A model is traced as `torch.fx` does it: its code runs once with stand-ins for tensors.
 Models whose code looks at the values or sizes it gets cannot be traced, and stay as
@@ -20,13 +20,13 @@ _FAILURES = (
     *(RuntimeError, TypeError, ValueError, AttributeError, LookupError),
     *(AssertionError, NotImplementedError),
 )
-"""What code may raise that gets a stand-in for a tensor."""
+"""Errors of code that is given a stand-in for a tensor."""
 
 _RECTIFIERS = (torch.relu, torch.relu_, functional.relu, functional.relu_)
 
 
 class _Tracer(fx.Tracer):
-    """Follows code that keeps to one mode: a graph could not tell where it changes."""
+    """Traces code that stays in one mode: a graph cannot show a change of modes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def join_norms(traced: fx.GraphModule, kernels: StepKernels | None) -> None:
 
 
 def narrow_layers(traced: fx.GraphModule) -> list[nn.Module]:
-    """Return the layers that alone use their parameters, and use them narrow.
+    """Return the layers that do not share their parameters and can use narrow ones.
 
     They are those whose parameters autocast narrows before it uses them: convolutions
     and linear layers.
@@ -112,13 +112,13 @@ def narrow_layers(traced: fx.GraphModule) -> list[nn.Module]:
 
 
 def takes_narrow(traced: fx.GraphModule, layers: list[nn.Module]) -> bool:
-    """Return whether inputs go to such layers alone, which narrow them."""
+    """Return whether inputs go only to such layers, which narrow them."""
     inputs = [each for each in traced.graph.nodes if each.op == "placeholder"]
     return all(_layer(traced, user) in layers for each in inputs for user in each.users)
 
 
 def _layer(traced: fx.GraphModule, node: fx.Node) -> nn.Module | None:
-    """Return the layer that a node calls, if it does."""
+    """Return the layer that a node calls, if it calls one."""
     return traced.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 
@@ -136,7 +136,7 @@ def _has_hooks(layer: nn.Module) -> bool:
 
 
 def _is_own(layer: nn.Module) -> bool:
-    """Return whether the layer may do something else than its class says."""
+    """Return whether the layer may do something other than its class does."""
     return "forward" in vars(layer) or _has_hooks(layer)
 
 
@@ -205,7 +205,7 @@ def _join(
     norm: nn.BatchNorm2d,
     kernels: StepKernels | None,
 ) -> None:
-    """Put one layer in the place of batch norm, addition and rectifier."""
+    """Replace batch norm, addition and rectifier with one layer."""
     node, end = run[0], run[-1]
     before, convolution = _find_convolution(traced, node, kernels)
     inputs = list(node.args if before is None else before.args)

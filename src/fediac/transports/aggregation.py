@@ -81,7 +81,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     out: Sequence[State] | None = None,
     phase: str = "",
 ) -> RoundResult:
-    """Return the aggregated update of one round, and everything that came with it.
+    """Return the aggregated update of one round, and its other results.
 
     All clients run in lockstep: NumPy arrays and CPU tensors as packets through
     ``switch``, tensors on an accelerator as whole arrays there, with the same bits.

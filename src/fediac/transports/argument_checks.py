@@ -1,4 +1,4 @@
-"""Bad input to a round: one clear line each, before anything is changed."""
+"""Checks of a round's input, before anything is changed; errors are one line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from fediac.compressors.checks import check_whole
-from fediac.compressors.protocol import Compressor, State
+from fediac.compressors.protocol import Compressor, State, can_run_rounds
 from fediac.compressors.steps import nonfinite_error
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
@@ -30,31 +29,29 @@ def check_arguments(
     round_number: object,
     phase: object,
 ) -> None:
-    """Refuse arguments of the wrong kind by their names, not from deep inside."""
-    if not _is_list(updates):
+    """Refuse arguments of the wrong type, naming them."""
+    if not is_list(updates):
         raise TypeError(
-            "updates must be a list of vectors, one a client, "
+            "updates must be a list of vectors, one per client, "
             f"got {type(updates).__name__}"
         )
-    if isinstance(compressor, type) or not callable(
-        getattr(compressor, "run_round", None)
-    ):
+    if not can_run_rounds(compressor):
         name = getattr(compressor, "__name__", type(compressor).__name__)
         raise TypeError(
             f"compressor must be one like FediAC(...), with run_round, got {name}"
         )
     if switch is not None and not isinstance(switch, Switch):
         raise TypeError(f"switch must be a Switch, got {type(switch).__name__}")
-    check_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
-    check_whole("seed", seed)
-    check_whole("round_number", round_number)
+    as_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
+    as_whole("seed", seed)
+    as_whole("round_number", round_number)
     if not isinstance(phase, str):
-        raise TypeError(f"phase must be a word, got {type(phase).__name__}")
+        raise TypeError(f"phase must be a string, got {type(phase).__name__}")
 
 
 def check_states(name: str, states: object) -> None:
-    """Refuse states that no round returned."""
-    every: Any = states if _is_list(states) else [None]
+    """Refuse states that did not come from a round."""
+    every: Any = states if is_list(states) else [None]
     if not all(isinstance(each, State) for each in every):
         raise TypeError(
             f"{name} must be the list of states that a round returned, "
@@ -73,16 +70,16 @@ def check_states(name: str, states: object) -> None:
 
 
 def _name_kinds(given: Any) -> str:  # noqa: ANN401 - anything at all
-    """Return the type of something, and of what is in it."""
+    """Return the type of a value, and the types of its elements."""
     name = type(given).__name__
-    if not _is_list(given):
+    if not is_list(given):
         return name
     kinds = dict.fromkeys(type(each).__name__ for each in given)
     return f"{name} of {', '.join(kinds)}"
 
 
-def _is_list(given: object) -> bool:
-    """Return whether it has a length and an order, as rows of an array have, too."""
+def is_list(given: object) -> bool:
+    """Return whether this is a sequence; an array is one, of its rows."""
     has_order = hasattr(given, "__len__") and hasattr(given, "__getitem__")
     return has_order and not isinstance(given, str | bytes | Mapping)
 
@@ -93,7 +90,7 @@ def check_round(
     buffers: Sequence[Update | None],
     compressor: Compressor,
 ) -> dict[int, Update]:
-    """Return the updates that are present, if all of them fit together."""
+    """Return the updates that are present, if they fit each other."""
     n_clients = len(updates)
     if n_clients > MAX_CLIENTS:
         raise ArgumentError(
@@ -110,7 +107,7 @@ def check_round(
         if len(given) != n_clients:
             raise ArgumentError(
                 name,
-                f"must have {say_count(n_clients, 'state')} (one an update), "
+                f"must have {say_count(n_clients, 'state')} (one per update), "
                 f"got {len(given)}",
             )
     present = {i: each for i, each in enumerate(updates) if each is not None}
@@ -133,7 +130,7 @@ def check_round(
 
 
 def _check_array(client: int, name: str, array: Array) -> None:
-    """Refuse what is no array, or of a sort that a round cannot work with."""
+    """Refuse anything but an array of a kind that a round can use."""
     if not (is_numpy_array(array) or is_torch_array(array)):
         raise UpdateError(
             f"client {client}: {name} must be a NumPy array or a PyTorch tensor, "
@@ -246,11 +243,11 @@ def check_extras(states: Mapping[int, State], like: Update) -> None:
 
 
 _KEPT = re.compile(r"(bfloat|float|u?int)(8|16|32|64)|bool")
-"""Names of the types that a checkpoint keeps."""
+"""Names of the dtypes that a checkpoint can store."""
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a file can hold a name: half a surrogate pair is none."""
+    """Return whether a name can be encoded: half a surrogate pair cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -291,8 +288,8 @@ def _check_writable(client: int, buffer: Array) -> None:
     if buffer.is_inference():
         # Clients run in threads of their own, which are not in that mode.
         raise UpdateError(
-            f"client {client}: out must be no inference tensor, pass one made outside "
-            "torch.inference_mode()"
+            f"client {client}: out must not be an inference tensor, pass one made "
+            "outside torch.inference_mode()"
         )
     if buffer.stride(0) == 0 and len(buffer) > 1:
         raise UpdateError(
@@ -302,7 +299,7 @@ def _check_writable(client: int, buffer: Array) -> None:
 
 
 def dtype_name(array: Array) -> str:
-    """Return the name of an array's type, without its library."""
+    """Return the name of an array's dtype, without its library."""
     return str(array.dtype).removeprefix("torch.")
 
 
@@ -323,7 +320,7 @@ def check_finite(
     states: Sequence[State],
     streams: Mapping[int, Stream],
 ) -> None:
-    """Refuse NaN before residuals are overwritten: later would be too late."""
+    """Refuse NaN and infinity before residuals are overwritten."""
     for client, update in present.items():
         n_nonfinite = count_nonfinite(update, states[client].residual)
         if n_nonfinite:

@@ -1,4 +1,4 @@
-"""Exchanges on whole arrays, where the arrays are: the switch's sums without packets.
+"""Exchanges on whole arrays, on their own device: the switch's sums without packets.
 
 For updates on an accelerator. The answers have the bits that packets through a switch
 would give, and the counters are what its registers would have counted; tests compare
@@ -145,7 +145,7 @@ def add_lanes(
 
 
 class _RegisterCount:
-    """The counters of a switch, worked out instead of counted."""
+    """The counters of a switch, computed instead of counted."""
 
     def __init__(self, layout: Layout, n_present: int) -> None:
         self._layout = layout
@@ -172,7 +172,7 @@ class _RegisterCount:
         self._aggregations += n_aggregations
 
     def _use(self, n_bytes: int, *, spans_both: bool = False) -> None:
-        """Let an exchange take the half that the last but one used, or both."""
+        """Let an exchange use the half that the last but one used, or both."""
         is_alone = spans_both or self._spans_both
         self._previous = 0 if is_alone else self._current
         self._current, self._spans_both = n_bytes, spans_both

@@ -20,7 +20,7 @@ BATCH_PACKETS = 4096
 """Packets built at a time: 6 MB, however many clients there are."""
 
 _BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32}
-"""Bits of an item in a packet; those of sums and pairs stand in its header."""
+"""Bits of an item in a packet; for sums and pairs, its header has them."""
 
 
 class Batches:
@@ -63,7 +63,7 @@ class Batches:
         return batch
 
     def announcements(self, numbers: Mapping[int, Integers]) -> Rows:
-        """Return one packet a client that names its first block."""
+        """Return one packet per client that names its first block."""
         batch = self.empty(list(numbers))
         batch["header"]["flags"] = Flag.ANNOUNCE
         batch["header"]["aux"] = [each[0] for each in numbers.values()]

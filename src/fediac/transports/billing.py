@@ -1,4 +1,4 @@
-"""Exchange and answer -> ledger rows: the same bill whatever carried them."""
+"""Exchange and answer -> ledger rows, the same for every transport."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -121,7 +121,7 @@ def _download(exchange: Exchange, answer: Answer) -> Bill:
     match answer:
         case BlockTotals():
             n_blocks, length = answer.totals.shape
-            # When nobody has block 0, the switch first tells where blocks begin.
+            # When no client has block 0, the switch first says where blocks begin.
             n_bare = int(not n_blocks or int(answer.blocks[0]) > 0)
             return Bill(n_blocks * length, 32, blocks=answer.blocks, n_bare=n_bare)
         case IndexedTotals():

@@ -1,4 +1,4 @@
-"""Whether a switch has room for what an algorithm says it is going to ask.
+"""Whether a switch has room for the exchanges that an algorithm announces.
 
 A round finds out by itself, but only when residuals may have been overwritten.
 """
@@ -43,7 +43,7 @@ def require_capacity(compressor: Compressor, layout: Layout) -> None:
 
 
 def _require_lanes(asked: AsksSum, layout: Layout) -> None:
-    """Refuse registers without a slot for the sums, whatever clients may agree on."""
+    """Refuse registers too small for a slot of the sums, at any width agreed on."""
     if asked.known_widths is not None:
         lanes_per_packet(*asked.known_widths, layout.payload_bytes)
     longest = max(

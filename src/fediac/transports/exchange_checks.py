@@ -1,4 +1,4 @@
-"""What rounds ask and return: what no transport could carry is refused in one line.
+"""Checks of what rounds ask and return; errors are one line.
 
 The user's own algorithms come through here, so a message names what they wrote.
 """
@@ -31,7 +31,7 @@ _SAME: dict[type[Exchange], tuple[str, ...]] = {
     IndexedSum: ("size", "bits", "is_narrow"),
     ServerSum: ("bits", "index_bits"),
 }
-"""What one answer for all clients takes to be equal."""
+"""What must be equal on all clients, as they share one answer."""
 
 _ARRAYS: dict[type[Exchange], tuple[str, tuple[str, ...]]] = {
     Tally: ("votes", ("uint8",)),
@@ -44,7 +44,7 @@ _ARRAYS: dict[type[Exchange], tuple[str, tuple[str, ...]]] = {
 
 
 def require_exchanges(yielded: Any) -> tuple[Exchange, ...]:  # noqa: ANN401 - anything
-    """Return what a round yielded, if a transport can carry it."""
+    """Return the exchanges that a round yielded, if a transport can carry them."""
     is_tuple = isinstance(yielded, tuple) and len(yielded) > 0
     if not is_tuple or not all(isinstance(each, Exchange) for each in yielded):
         raise LocalProtocolError(
@@ -86,7 +86,7 @@ def _check_contents(asked: Exchange) -> None:
 
 
 def _check_widths(asked: Exchange) -> None:
-    """Refuse widths that no lane and no pair can have."""
+    """Refuse widths that a lane or a pair cannot have."""
     if isinstance(asked, Sum):
         _check_lane_widths(asked)
     if not isinstance(asked, IndexedSum | ServerSum):
@@ -114,7 +114,7 @@ def _check_lane_widths(asked: Sum) -> None:
 
 
 def require_outcome(returned: object) -> Outcome:
-    """Return what a round returned, if all that follows can work with it."""
+    """Return the outcome of a round, if it is usable."""
     if not isinstance(returned, Outcome):
         raise LocalProtocolError(
             f"run_round must return an Outcome, got {_name_kind(returned)}"
@@ -161,7 +161,7 @@ def _check_parts(outcome: Outcome) -> None:
 
 
 def _name_kind(given: object) -> str:
-    """Return the type of something, and of what a tuple holds."""
+    """Return the type of a value, and the types of a tuple's elements."""
     name = type(given).__name__
     if not isinstance(given, tuple):
         return name
@@ -171,7 +171,7 @@ def _name_kind(given: object) -> str:
 def check_same(
     asked: Mapping[int, tuple[Exchange, ...]], outcomes: Mapping[int, Outcome]
 ) -> None:
-    """Refuse clients that do not ask the same: one answer is for all of them.
+    """Refuse clients that ask different things, as they share one answer.
 
     Args:
         asked: Client -> what it asks.

@@ -19,7 +19,7 @@ from fediac.transports.exchange_checks import (
 
 
 class Transport(Protocol):
-    """Something that carries one exchange of all clients and brings the answer."""
+    """Carries one exchange of all clients and returns the answer."""
 
     @property
     def payload_bytes(self) -> int:
@@ -76,7 +76,7 @@ def run_lockstep(
 def _sort_out(
     clients: Iterable[int], results: Iterable[tuple[Exchange, ...] | Outcome]
 ) -> tuple[dict[int, tuple[Exchange, ...]], dict[int, Outcome]]:
-    """Return who asks what, and who has finished with what."""
+    """Return which clients ask what, and the outcomes of those that have finished."""
     asked: dict[int, tuple[Exchange, ...]] = {}
     outcomes: dict[int, Outcome] = {}
     for client, result in zip(clients, results, strict=True):

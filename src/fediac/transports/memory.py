@@ -1,4 +1,4 @@
-"""Exchanges as packets through a switch in this process, no network between.
+"""Exchanges as packets through a switch in this process, without a network.
 
 Clients send in windows, as the real protocol does: a slot is reused only when its
 packet is complete, so the switch never needs more registers than it has.

@@ -11,7 +11,7 @@ from fediac.wire.header import Kind, lanes_per_packet, lanes_per_part
 
 
 class Pieces:
-    """How ``n_items`` packed items of ``bits`` bits are cut into packets.
+    """How ``n_items`` packed items of ``bits`` bits are split into packets.
 
     Args:
         n_items: How many there are.

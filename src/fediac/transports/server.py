@@ -1,4 +1,4 @@
-"""The far parameter server: memory and floats, but past the switch."""
+"""The far parameter server behind the switch: unlimited memory, and floats."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from fediac.core.types import Indices, Update
 def serve(
     requests: Mapping[int, ServerSum], contributors: Contributors
 ) -> ServerTotals:
-    """Return the mean of what clients sent, added in the order of their numbers.
+    """Return the mean of what clients sent, added in the order of client numbers.
 
     Sums are taken in float64, a chunk of entries at a time.
     """

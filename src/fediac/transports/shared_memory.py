@@ -1,4 +1,4 @@
-"""Which arrays share memory: a round must not write what is still to be read."""
+"""Which arrays share memory: a round must not overwrite what it has yet to read."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fediac.errors import UpdateError
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Memory that clients write to, each its own, from its first byte to its last.
+    """Memory that clients write to, each to its own, from first byte to last.
 
     Columns of one matrix, which lie between each other, count as shared.
 
@@ -48,7 +48,7 @@ class Written:
         return cls(tuple(spans))
 
     def check(self, client: int, name: str, array: Array, *, may_be_own: bool) -> None:
-        """Refuse an array that somebody writes to.
+        """Refuse an array that a client writes to.
 
         Args:
             client: Whose array it is.

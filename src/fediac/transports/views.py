@@ -1,4 +1,4 @@
-"""The ledger as the wire sees it: IP packets as long as they were, headers and all."""
+"""The ledger as bytes on the wire: IP packets of their real length, with headers."""
 
 from fediac.core.ledger import View
 from fediac.wire.header import (

@@ -276,7 +276,7 @@ def test_arrays_that_do_not_fit_are_refused(
         (
             {"compressor": "fediac"},
             "compressor must be one like FediAC(...), with run_round, or a function "
-            "that makes one for so many parameters, got str",
+            "that makes one for a number of parameters, got str",
         ),
         (
             {"compressor": lambda _: "fediac"},

@@ -213,7 +213,7 @@ def test_hot_entries_are_a_vector_of_numbers(hot: Any, found: str) -> None:
     ("hot", "found"), [([3, 1], "3, 1"), ([-1, 4], "-1, 4"), ([2, 2], "2, 2")]
 )
 def test_hot_entries_ascend_from_0(kind: Any, hot: list[int], found: str) -> None:
-    with refuses(f"hot must be entry numbers from 0 on, ascending, got {found}"):
+    with refuses(f"hot must be ascending entry numbers from 0, got {found}"):
         Libra(4, n_sent=5, hot=kind(hot))
 
 

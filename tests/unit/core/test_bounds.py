@@ -255,7 +255,7 @@ class TestErrorAndWidth:
         assert min_bits(setting, phi=1.0, peak=1.0) == math.inf
         assert gamma(setting, phi=1.0, peak=1.0, bits=20) == 1.0
         with refuses(
-            "threshold 200 lets no entry through with 1 vote a client; lower it"
+            "threshold 200 lets no entry through with 1 vote per client; lower it"
         ):
             smallest_bits(setting, phi=1.0, peak=1.0)
 

@@ -85,7 +85,7 @@ def test_a_wrong_number_of_threads_is_refused(
     monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     monkeypatch.setenv("FEDIAC_THREADS", asked)
-    with refuses(f"FEDIAC_THREADS must be a number from 1 on, got {asked!r}"):
+    with refuses(f"FEDIAC_THREADS must be a number of at least 1, got {asked!r}"):
         threads._default_threads()
 
 

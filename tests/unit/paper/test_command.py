@@ -36,23 +36,25 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_what_is_typed_becomes_a_request(tmp_path: Path) -> None:
-    scope = parse_scope(["digits", "digits"], "libra, fediac,", "1-3", is_quick=False)
+    scope = parse_scope(
+        ["digits", "digits"], "libra, fediac,", [1, 2, 3], is_quick=False
+    )
     assert scope == Scope(("digits",), ("libra", "fediac"), (1, 2, 3))
     request = make_request(["table2", "table1", "table2"], scope, out=tmp_path)
     assert request.products == (Product.TABLE2, Product.TABLE1)
     assert make_request(["table1"], scope).out == Path("results")
-    quick = parse_scope([], None, "1", is_quick=True)
+    quick = parse_scope([], None, [1], is_quick=True)
     assert make_request(["table1"], quick).out == Path("runs/paper-quick")
 
 
 def test_a_time_is_given_to_figures_in_place_of_the_papers() -> None:
-    scope = parse_scope(["digits-iid"], None, "1", until_s=6.0)
+    scope = parse_scope(["digits-iid"], None, [1], until_s=6.0)
     (run, *_) = make_plan([Product.FIG_SCALE], scope)
     assert run.untils == (Until(simulated_s=6.0),)
     for wrong in (0.0, -1.0, math.inf, math.nan):
         message = f"--until must be finite and above 0, got {wrong:g}"
         with refuses(message, ConfigError):
-            parse_scope([], None, "1", until_s=wrong)
+            parse_scope([], None, [1], until_s=wrong)
 
 
 def test_a_time_is_refused_where_nothing_has_one() -> None:

@@ -7,7 +7,6 @@ import pytest
 from fediac.plan.networks import (
     NetworkSetting,
     make_network,
-    parse_memory,
     parse_rates,
     parse_switch,
 )
@@ -27,7 +26,7 @@ def test_switches_have_names_or_rates() -> None:
     assert parse_switch(" slow ").mean_s == pytest.approx(3.03e-6, rel=1e-6)
     assert parse_switch("1e6").mean_s == pytest.approx(1e-6, rel=1e-6)
     assert parse_switch("250000").mean_s == pytest.approx(4e-6, rel=1e-6)
-    with refuses("switch must be fast, slow or packets a second, got 'quick'"):
+    with refuses("switch must be fast, slow or packets per second, got 'quick'"):
         parse_switch("quick")
 
 
@@ -66,7 +65,7 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
         ),
         (
             "some",
-            "rates must be paper, nyumets, uniform, packets a second such as 700 or "
+            "rates must be paper, nyumets, uniform, packets per second such as 700 or "
             "200-2800, or a file, got 'some'",
         ),
     ],
@@ -83,7 +82,7 @@ def test_no_rates_at_all_are_refused() -> None:
 
 def test_slowest_switch_can_be_made() -> None:
     assert parse_switch("0.04").mean_s == pytest.approx(25.0, rel=1e-6)
-    with refuses("switch must be at least 0.04 packets a second, got 0.0399"):
+    with refuses("switch must be at least 0.04 packets per second, got 0.0399"):
         parse_switch("0.0399")
 
 
@@ -91,17 +90,10 @@ def test_slowest_switch_can_be_made() -> None:
 def test_fastest_switch_is_told(text: str) -> None:
     assert parse_switch("1e+12").mean_s == pytest.approx(1e-12, rel=1e-3)
     with refuses(
-        "switch must be at most 1,000,000,000,000 packets a second (one a tick of the "
-        f"clock), got {text}"
+        "switch must be at most 1,000,000,000,000 packets per second (one per tick of "
+        f"the clock), got {text}"
     ):
         parse_switch(text)
-
-
-def test_memory_is_unbounded_or_bytes() -> None:
-    assert parse_memory("unbounded") is None
-    assert parse_memory("1e6") == 1_000_000
-    with refuses("memory must be a whole number, got 'big'"):
-        parse_memory("big")
 
 
 def test_bytes_of_memory_become_slots() -> None:

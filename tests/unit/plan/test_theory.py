@@ -39,8 +39,8 @@ def test_register_fills_are_those_of_a_dense_round() -> None:
 
 def test_a_peak_that_no_width_is_enough_for_is_named() -> None:
     text = (
-        "peak must be smaller beside phi (1): no width of up to 64 bits is enough, "
-        "got 1e+39"
+        "peak must be smaller relative to phi (1): no width of up to 64 bits is "
+        "enough, got 1e+39"
     )
     with refuses(text):
         predict(SETTING, peak=1e39)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fediac.report.charts import LineChart
 from fediac.report.figures import Figure
 from fediac.report.lines import gamma_by_round
 from fediac.report.reading import read_runs
@@ -26,26 +27,29 @@ def _draw(folder: Path, *errors: list[float]) -> Figure:
 def test_one_high_error_is_drawn_at_the_edge(tmp_path: Path) -> None:
     figure = _draw(tmp_path, [12.0, 0.5, 0.5], [0.0, 0.0, 0.0])
     (variant,) = figure.variants
-    assert variant.data["y"]["high"] == 2.0
-    assert 'd="M0.00 0.00L500.00 750.00L1000.00 750.00"' in variant.body
+    assert isinstance(variant.chart, LineChart)
+    assert variant.chart.y.scale.high == 2.0
+    (line, _) = variant.chart.series
+    assert variant.chart.path(line) == "M0.00 0.00L500.00 750.00L1000.00 750.00"
     assert figure.caption.endswith(f" Values above 2 {EDGE}")
 
 
 def test_numbers_of_a_high_error_stay_true(tmp_path: Path) -> None:
     figure = _draw(tmp_path, [12.0, 0.5, 0.5])
     (variant,) = figure.variants
-    assert variant.data["series"][0]["y"] == [12.0, 0.5, 0.5]
-    assert "between 0.5000 and 12.00;" in variant.description
+    assert isinstance(variant.chart, LineChart)
+    assert variant.chart.data()["series"][0]["y"] == [12.0, 0.5, 0.5]
+    assert "between 0.5000 and 12.00;" in variant.chart.description
     assert figure.table.rows[0].cells[2] == "12.00"
 
 
 def test_errors_that_fit_are_drawn_where_they_are(tmp_path: Path) -> None:
     figure = _draw(tmp_path, [1.9, 0.5, 0.5])
-    assert figure.variants[0].data["y"]["high"] == 2.0
+    assert figure.variants[0].chart.data()["y"]["high"] == 2.0
     assert EDGE not in figure.caption
 
 
 def test_run_with_high_errors_in_most_rounds_is_shown(tmp_path: Path) -> None:
     figure = _draw(tmp_path, [40.0, 8.0, 7.0, 8.0], [0.5, 0.5, 0.5, 0.5])
-    assert figure.variants[0].data["y"]["high"] == 12.0
+    assert figure.variants[0].chart.data()["y"]["high"] == 12.0
     assert figure.caption.endswith(f" Values above 12 {EDGE}")

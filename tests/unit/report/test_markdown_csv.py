@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fediac.report.csv_file import _flatten, render_csv
-from fediac.report.markdown import render_markdown
+from fediac.report.markdown import render_markdown, write_table
 from fediac.report.page import Report
 from fediac.report.reading import Run, read_runs
 from fediac.report.summary import summarize
@@ -77,3 +77,10 @@ def test_csv_leaves_fields_empty_that_a_run_lacks(runs: list[Run]) -> None:
     assert by_run["fedavg"]["gamma"] == ""
     assert by_run["fedavg"]["traffic.wire.up.votes"] == ""
     assert by_run["fediac"]["traffic.wire.up.votes"] != ""
+
+
+def test_columns_of_numbers_are_set_to_the_right() -> None:
+    rows = [("a", "1"), ("b", "20")]
+    lines = "| --- | ---: |\n| a | 1 |\n| b | 20 |"
+    assert write_table(("x", "y"), rows, words=(0,)) == f"| x | y |\n{lines}"
+    assert write_table(("x", "y"), []) == "| x | y |\n| --- | --- |"

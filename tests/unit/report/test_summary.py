@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fediac.report.number_words import digits, mib, percent, seconds
+from fediac.number_words import digits, mib, percent, seconds
 from fediac.report.reading import Run, read_runs
 from fediac.report.summary import (
     Headline,

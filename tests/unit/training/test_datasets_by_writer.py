@@ -103,7 +103,7 @@ ROWS = np.arange(12)
         (
             "writer",
             ROWS + 2**32,  # none is to be taken for another
-            f"writer that fit 32 bits with sign, found {2**32}",
+            f"writer that fit signed 32 bits, found {2**32}",
         ),
     ],
 )

@@ -146,7 +146,7 @@ def test_folder_in_a_files_place_is_refused(tmp_path: Path) -> None:
         ),
         (
             {"users": ["u"], "num_samples": [], "user_data": {}},
-            "expected 1 num_samples, one a user, found 0",
+            "expected 1 num_samples, one per user, found 0",
         ),
         (
             {"users": ["u"], "num_samples": [1], "user_data": {}},

@@ -124,11 +124,11 @@ def test_seeds_may_be_numbers_of_numpy(kind: Any) -> None:
     [
         (
             {"states": kept_states()[:2]},
-            "states must have 3 states (one an update), got 2",
+            "states must have 3 states (one per update), got 2",
         ),
         (
             {"states": kept_states(), "out": kept_states() * 2},
-            "out must have 3 states (one an update), got 6",
+            "out must have 3 states (one per update), got 6",
         ),
         (
             {"compressor": SwitchML(4)},
@@ -178,15 +178,15 @@ def test_tensors_must_be_on_one_device() -> None:
     [
         (
             {"updates": None},
-            "updates must be a list of vectors, one a client, got NoneType",
+            "updates must be a list of vectors, one per client, got NoneType",
         ),
         (
             {"updates": dict(enumerate(good_updates()))},
-            "updates must be a list of vectors, one a client, got dict",
+            "updates must be a list of vectors, one per client, got dict",
         ),
         (
             {"updates": (each for each in good_updates())},
-            "updates must be a list of vectors, one a client, got generator",
+            "updates must be a list of vectors, one per client, got generator",
         ),
         (
             {"compressor": FediAC},
@@ -201,7 +201,7 @@ def test_tensors_must_be_on_one_device() -> None:
             "n_clients of the compressor must be a whole number, got None",
         ),
         ({"switch": "fast"}, "switch must be a Switch, got str"),
-        ({"phase": ["votes"]}, "phase must be a word, got list"),
+        ({"phase": ["votes"]}, "phase must be a string, got list"),
         ({"seed": "1"}, "seed must be a whole number, got '1'"),
         ({"seed": None}, "seed must be a whole number, got None"),
         ({"round_number": 1.0}, "round_number must be a whole number, got 1.0"),

@@ -138,7 +138,8 @@ def made_in_inference_mode() -> torch.Tensor:
         (
             made_in_inference_mode(),
             "out",
-            "must be no inference tensor, pass one made outside torch.inference_mode()",
+            "must not be an inference tensor, pass one made outside "
+            "torch.inference_mode()",
         ),
         (
             torch.zeros(1).expand(DIM),

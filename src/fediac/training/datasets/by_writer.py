@@ -1,4 +1,4 @@
-"""People's own data, by writer, from one .npz file; nothing in it is ever executed."""
+"""Users' own data, by writer, from one .npz file; nothing in it is ever executed."""
 
 import tokenize
 import zipfile
@@ -11,7 +11,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError
-from fediac.training.datasets.checks import check_labels, refuse, unreadable
+from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 Arrays = dict[str, NDArray[Any]]
@@ -36,7 +36,7 @@ _DAMAGE = (
 
 
 def read_by_writer(path: Path, name: str) -> Dataset:
-    """Return the dataset in a .npz file under the name it is given.
+    """Return the dataset in a .npz file, with the name given.
 
     The file holds ``images`` uint8 (n, height, width) or (n, channels, height, width),
     integers ``labels`` (n,), ``writer`` (n,) and ``split`` (n,; 0 train, 1 test); or
@@ -72,7 +72,7 @@ def read_by_writer(path: Path, name: str) -> Dataset:
 
 
 def _read_arrays(path: Path) -> Arrays:
-    """Return the arrays of the layout the file has, and ``class_names`` if it is in."""
+    """Return the arrays of the file's layout, and ``class_names`` if it has them."""
     try:
         with path.open("rb") as file, _open_archive(file, path) as archive:
             layout = _APART if "x_train" in archive.files else _JOINED
@@ -125,7 +125,7 @@ def _divide(arrays: Arrays, path: Path) -> list[Examples]:
 
 
 def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Examples:
-    """Return the arrays of these names as examples, once they are what they must be."""
+    """Return the arrays with these names as examples, checked."""
     images = arrays[names[0]]
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         raise refuse(
@@ -142,7 +142,7 @@ def _examples(arrays: Arrays, names: tuple[str, str, str], path: Path) -> Exampl
     narrow = writers.astype(np.int32)
     if np.any(narrow != writers):
         number = writers[narrow != writers][0]
-        raise refuse(path, f"{names[2]} that fit 32 bits with sign", str(number))
+        raise refuse(path, f"{names[2]} that fit signed 32 bits", str(number))
     return Examples(np.ascontiguousarray(images), labels, narrow)
 
 

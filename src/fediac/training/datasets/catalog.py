@@ -1,4 +1,4 @@
-"""Name -> dataset: a plain table, and people's own files beside it."""
+"""Name -> dataset: a plain table, and users' own files."""
 
 import os
 from collections.abc import Callable

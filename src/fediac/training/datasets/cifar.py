@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError
-from fediac.training.datasets.checks import check_labels, refuse, unreadable
 from fediac.training.datasets.download import Archive, download
+from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 _SHAPE = (3, 32, 32)

@@ -1,4 +1,4 @@
-"""Official archives from the net: fetched, checked and unpacked, or not at all."""
+"""Official archives from the web: fetched, checked and unpacked, or not at all."""
 
 import gzip
 import hashlib
@@ -17,8 +17,8 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from fediac.errors import DatasetError
-from fediac.training.datasets.checks import refuse
+from fediac.errors import DatasetError, say_reason
+from fediac.training.datasets.file_checks import refuse
 
 _TIMEOUT_S = 30.0
 _BLOCK_BYTES = 1 << 18
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A published .tar.gz file and what is wanted of it.
+    """A published .tar.gz file, and which of its files are wanted.
 
     Attributes:
         md5: The checksum its publisher gives.
@@ -62,8 +62,9 @@ def download(archive: Archive, into: Path) -> None:
             for name in archive.sizes:
                 (unpacked / name).replace(target / name)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DatasetError(f"cannot store {archive.url} in {into}: {reason}") from error
+        raise DatasetError(
+            f"cannot store {archive.url} in {into}: {say_reason(error)}"
+        ) from error
 
 
 def _fetch(archive: Archive, packed: Path, target: Path) -> None:
@@ -86,7 +87,7 @@ def _fetch(archive: Archive, packed: Path, target: Path) -> None:
 
 
 def _blocks(archive: Archive, target: Path) -> Iterator[tuple[bytes, int | None]]:
-    """Yield the archive's bytes, with their number in all where the server says it."""
+    """Yield the archive's bytes, with their total number if the server gives it."""
     try:
         with urllib.request.urlopen(archive.url, timeout=_TIMEOUT_S) as response:
             length = response.headers.get("Content-Length")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError, say_count
-from fediac.training.datasets.checks import check_labels, refuse, unreadable
+from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 N_CLASSES = 62
@@ -79,7 +79,7 @@ def _join(part: Part, numbers: dict[str, int]) -> Examples:
 
 
 def _read_file(path: Path) -> Part:
-    """Return the users of a file that have examples, each with theirs."""
+    """Return the users in a file that have examples, each with its own."""
     document = _parse(path)
     for key, kind in _KEYS.items():
         value = document.get(key)
@@ -88,7 +88,7 @@ def _read_file(path: Path) -> Part:
             raise refuse(path, f"{key} as a {kind.__name__}", found)
     users, counts, data = (document[key] for key in _KEYS)
     if len(users) != len(counts):
-        raise refuse(path, f"{len(users)} num_samples, one a user", f"{len(counts)}")
+        raise refuse(path, f"{len(users)} num_samples, one per user", f"{len(counts)}")
     return [
         (str(user), _read_user(data, user, count, path))
         for user, count in zip(users, counts, strict=True)

@@ -18,7 +18,7 @@ class Examples:
         images: uint8 (n, channels, height, width); or, from a user's own arrays,
             float32 or int64 (n, ...), ready for the model.
         labels: int64 (n,), from 0.
-        writers: int32 (n,), who made each image; None where nobody knows.
+        writers: int32 (n,), who made each image; None where unknown.
     """
 
     images: NDArray[Any]

@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them, the same in every kind of report."""
+"""Numbers as a reader sees them, the same on terminals and in every kind of report."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +45,11 @@ def exact_percent(share: float) -> str:
     return f"{100.0 * share:.2f} %"
 
 
+def rough_percent(share: float) -> str:
+    """Return a share of 1 in percent, three digits that matter."""
+    return f"{100.0 * share:.3g} %"
+
+
 def whole(value: float) -> str:
     """Return a count with its thousands set apart."""
     return f"{value:,.0f}"
@@ -62,11 +67,11 @@ def span(values: Iterable[float], write: Callable[[float], str]) -> str:
     return high if low == high else f"{low.partition(' ')[0]} to {high}"
 
 
-def join(words: Sequence[str]) -> str:
+def join(words: Sequence[str], last: str = "and") -> str:
     """Return words as a list in a sentence: ``a, b and c``."""
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def tick(value: float, *, is_percent: bool) -> str:

@@ -3,12 +3,13 @@
 import pytest
 
 from fediac.console import count
-from fediac.report.markup import tag, text
-from fediac.report.number_words import (
+from fediac.number_words import (
     brief,
     digits,
     join,
+    mib,
     percent,
+    rough_percent,
     seconds,
     span,
     tick,
@@ -50,6 +51,21 @@ def test_span_names_the_unit_once(values: tuple[float, ...], expected: str) -> N
     assert span(values, seconds) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.0, "0 MiB"), (0.5, "0.5000 MiB"), (123_456.7, "123,457 MiB")],
+)
+def test_mebibytes_show_four_digits(value: float, expected: str) -> None:
+    assert mib(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.0826, "8.26 %"), (1.0, "100 %"), (4.2e-6, "0.00042 %")]
+)
+def test_rough_percent_has_three_digits(share: float, expected: str) -> None:
+    assert rough_percent(share) == expected
+
+
 def test_percent_is_as_short_as_it_can_be() -> None:
     assert [percent(each) for each in (0.63, 0.6312, 1.0)] == [
         "63 %",
@@ -85,13 +101,5 @@ def test_words_are_joined_as_in_a_sentence() -> None:
         "a and b",
         "a, b and c",
     ]
+    assert join(["a", "b", "c"], "or") == "a, b or c"
     assert (count(1, "run"), count(1200, "run")) == ("1 run", "1,200 runs")
-
-
-def test_markup_is_escaped_and_units_stay_with_their_number() -> None:
-    assert text("<b> & 5 MiB") == "&lt;b&gt; &amp; 5\u00a0MiB"
-    assert tag("p", text("x"), data_run=1, hidden=None, title='"<') == (
-        '<p data-run="1" title="&quot;&lt;">x</p>'
-    )
-    assert tag("line", x1=0) == '<line x1="0"/>'
-    assert tag("input", disabled=True) == "<input disabled>"

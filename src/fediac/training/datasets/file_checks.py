@@ -1,4 +1,4 @@
-"""What every loader checks, and how it names what it found."""
+"""Checks that every loader of a data set makes, and the errors of its files."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fediac.errors import DatasetError
+from fediac.errors import DatasetError, say_reason
 
 
 def refuse(path: Path, expected: str, found: str) -> DatasetError:
@@ -16,7 +16,7 @@ def refuse(path: Path, expected: str, found: str) -> DatasetError:
 
 def unreadable(path: Path, error: OSError) -> DatasetError:
     """Return the error for a file that cannot be read, with the system's reason."""
-    return DatasetError(f"{path}: {(error.strerror or str(error)).lower()}")
+    return DatasetError(f"{path}: {say_reason(error)}")
 
 
 def check_labels(

@@ -21,7 +21,7 @@
     return element;
   }
 
-  // Numbers and scales: twins of wording.py and scales.py.
+  // Numbers and scales: twins of number_words.py and scales.py.
 
   const grouped = (value, decimals) =>
     value.toLocaleString("en-US", {

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fediac.archives import write_archive
+
 DIM = 11_173_962
 N_CLIENTS = 20
 MIB = 2**20
@@ -30,7 +32,7 @@ class Shape:
     chosen: float
     ceiling: float
     pace: float
-    gamma: float | None = None
+    gamma: float = 0.0
     bits: int = 0
 
 
@@ -90,7 +92,7 @@ def write_run(
     """Write one run's folder; ``changes`` are settings of the top level."""
     folder.mkdir(parents=True)
     rounds = make_rounds(algorithm, n_rounds)
-    settings = {"algorithm": algorithm, "seed": 1, **changes}
+    settings = {"algorithm": algorithm, "seed": 1, "tuning": "local", **changes}
     (folder / "config.toml").write_text(_config(settings, target))
     write_rounds(folder, rounds)
     if has_summary:
@@ -105,6 +107,18 @@ def write_comparison(folder: Path, algorithms: Sequence[str] = tuple(SHAPES)) ->
     for algorithm in algorithms:
         write_run(folder / algorithm, algorithm, n_rounds=n_rounds.get(algorithm, 24))
     return folder
+
+
+def zip_folder(folder: Path) -> Path:
+    """Write the archive that stands for a folder, beside it."""
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    archive = folder.with_name(f"{folder.name}.zip")
+    write_archive(archive, files)
+    return archive
 
 
 def write_rounds(folder: Path, rounds: Sequence[dict[str, Any]]) -> None:
@@ -166,9 +180,15 @@ def make_rounds(algorithm: str, n_rounds: int) -> list[dict[str, Any]]:
                 "compress_s": 0.125,
                 "simulate_s": 0.0625,
                 "evaluate_s": 0.25,
+                "real_s": 2.0 * number,
             }
         )
     return rounds
+
+
+def first_line(algorithm: str) -> str:
+    """Return the first line of a made-up run."""
+    return json.dumps(make_rounds(algorithm, 1)[0])
 
 
 def _wave(number: int, client: int = 0) -> float:
@@ -185,9 +205,9 @@ def _accuracy(shape: Shape, number: int) -> float:
     return round(value + 0.006 * _wave(number, 7), 4)
 
 
-def _gamma(shape: Shape, number: int) -> float | None:
-    if shape.gamma is None:
-        return None
+def _gamma(shape: Shape, number: int) -> float:
+    if not shape.gamma:
+        return 0.0
     return shape.gamma * (1.0 + 0.7 * math.exp(-number / 2)) + 0.02 * _wave(number, 3)
 
 
@@ -244,6 +264,7 @@ def _summary(
         "model": "test-cnn",
         "dim": DIM,
         "n_clients": N_CLIENTS,
+        "seed": 1,
         "rounds": len(rounds),
         "accuracy": last["accuracy"],
         "best_accuracy": max(each["accuracy"] for each in rounds),
@@ -262,7 +283,13 @@ def _summary(
         "partition": {
             "name": "dirichlet",
             "sha256": "a1b2" * 16,
-            "clients": [{"size": 50}] * N_CLIENTS,
+            "n_clients": N_CLIENTS,
+            "n_examples": 50 * N_CLIENTS,
+            "n_used": 50 * N_CLIENTS,
+            "min_size": 50,
+            "max_size": 50,
+            "mean_size": 50.0,
+            "clients": [{"size": 50, "n_classes": 1, "class_counts": [50]}] * N_CLIENTS,
         },
         "stopped": "all rounds done",
         "real_s": 60.5,
@@ -272,8 +299,7 @@ def _summary(
 def _config(settings: dict[str, object], target: float | None) -> str:
     top = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
     goal = f"target = {target}\n" if target is not None else ""
-    return f"""{top}tuning = "local"
-[data]
+    return f"""{top}[data]
 name = "made-up"
 partition = "dirichlet"
 beta = 0.5
@@ -297,11 +323,11 @@ checkpoint_every = 10
 [versions]
 fediac = "0.1.0"
 [fediac]
-votes = "5%"
+n_votes = "5%"
 threshold = 3
 bits = 10
 [switchml]
 bits = 12
 [libra]
-share = "1%"
+n_sent = "1%"
 """

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fediac.archives import open_place, read_bytes
 from fediac.compressors import Compressor
 from fediac.runs.settings import RunSettings, parse_run
 from fediac.training.datasets import Dataset, Examples
@@ -101,8 +102,11 @@ def make_settings(folder: Path, **changes: Any) -> RunSettings:
 
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run without the seconds that its machine took."""
-    text = (folder / "rounds.jsonl").read_text()
+    """The lines of a run without the seconds that its machine took.
+
+    Its folder may be in an archive.
+    """
+    text = read_bytes(open_place(folder / "rounds.jsonl")).decode()
     assert text.endswith("\n")
     records = [json.loads(line) for line in text.splitlines()]
     for record in records:

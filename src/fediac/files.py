@@ -132,11 +132,15 @@ def blamed_on(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path, *, waits: bool = False) -> Iterator[None]:
     """Lock ``folder`` against other processes of this package; create it if needed.
 
     The lock is on the folder itself and ends with its process, however that ends. A
     system without such locks goes without.
+
+    Args:
+        folder: The folder.
+        waits: Wait for another process that has it; for what takes a moment.
 
     Raises:
         RunError: Another process has it.
@@ -147,7 +151,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        _lock(handle, folder)
+        _lock(handle, folder, waits=waits)
         yield
     finally:
         os.close(handle)
@@ -156,9 +160,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
 if sys.platform != "win32":
     import fcntl
 
-    def _lock(handle: int, folder: Path) -> None:
+    def _lock(handle: int, folder: Path, *, waits: bool) -> None:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except BlockingIOError:
             raise RunError(
                 f"{folder}: another process is writing to it; wait until it is done"

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from fediac.archives import read_archive
 from fediac.paper import running
 from fediac.paper.entrants import MAIN
 from fediac.paper.to_do import RunOptions
 from fediac.runs.progress import ProgressBars
+from fediac.runs.records import Round
 from tests.integration.command import Command, Result
+from tests.tiny import read_lines
 
 ROW = {
     "scenario",
@@ -51,10 +54,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = json.loads(done.stdout)
     assert document["failed"] == []
     assert {Path(file).name for file in document["files"]} == {
-        "runs.md",
         "table1.md",
         "table1.json",
-        "report-digits.html",
     }
     return folder
 
@@ -68,32 +69,35 @@ def test_quick_table_has_every_entrant_and_a_target_that_fedavg_fixed(
     assert {(row["scenario"], row["switch"], row["seed"]) for row in rows} == {
         ("digits", "fast", 1)
     }
-    lines = (results / "runs/digits/fedavg/seed1/rounds.jsonl").read_text().splitlines()
-    best = max(json.loads(line)["accuracy"] for line in lines[:3])
+    lines = read_lines(results / "runs/digits.zip/fedavg/seed1")
+    best = max(line["accuracy"] for line in lines[:3])
     assert {row["target"] for row in rows} == {round(best - 0.02, 6)}
     assert rows[-1]["reached"]
 
 
 def test_runs_are_kept_without_models_and_say_what_wrote_them(results: Path) -> None:
+    assert [path.name for path in (results / "runs").iterdir()] == ["digits.zip"]
+    files = read_archive(results / "runs" / "digits.zip")
+    names = ("config.toml", "rounds.jsonl", "summary.json")
+    assert sorted(files) == sorted(
+        f"{entrant.name}/seed1/{name}" for entrant in MAIN for name in names
+    )
     for entrant in MAIN:
-        folder = results / "runs" / "digits" / entrant.name / "seed1"
-        names = {path.name for path in folder.iterdir()}
-        assert names == {"config.toml", "rounds.jsonl", "summary.json"}
-        document = tomllib.loads((folder / "config.toml").read_text())
+        config = files[f"{entrant.name}/seed1/config.toml"]
+        document = tomllib.loads(config.decode())
         assert document["versions"]["commit"] == "abc123"
         assert document["versions"]["machine"]
         assert "folder" not in document["data"]
 
 
 def test_the_second_table_needs_no_other_runs(fediac: Command, results: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in results.glob("runs/*/*/*/*")}
+    before = (results / "runs" / "digits.zip").stat().st_mtime_ns
     result = fediac("paper", "table2", "--quick", "--out", results)
     assert result.code == 0
     lines = result.err.splitlines()
     assert len(lines) == 7
     assert all(" is stored to " in line for line in lines)
-    after = {path: path.stat().st_mtime_ns for path in results.glob("runs/*/*/*/*")}
-    assert after == before
+    assert (results / "runs" / "digits.zip").stat().st_mtime_ns == before
     assert "Digits by writer" in result.out
     assert "slow switch" in result.out
     assert result.out.splitlines()[-1].startswith(f"wrote {results / 'table2.md'}, ")
@@ -198,8 +202,8 @@ def interrupted(
 ) -> Result:
     """What a user sees who presses Ctrl-C in the second round."""
 
-    def stop(_: ProgressBars, record: dict[str, Any]) -> None:
-        if record["round"] == 2:
+    def stop(_: ProgressBars, record: Round) -> None:
+        if record.number == 2:
             raise KeyboardInterrupt
 
     words = ["paper", *product, "--quick", "--out", str(out)]

@@ -69,8 +69,8 @@ def test_notes_are_told_on_standard_error(fediac: Command, tmp_path: Path) -> No
         (("nowhere",), "nowhere: no such folder"),
         (
             ("runs", "--target", "63"),
-            "--target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
-            "got '63'",
+            '--target must be above 0 and at most 1, or a share such as "95%", got '
+            "'63'",
         ),
         (
             ("runs", "-o", "no/such/report.html"),

@@ -14,6 +14,7 @@ from fediac.api import commands
 from fediac.runs import requirements, versions
 from fediac.runs.progress import ProgressBars
 from tests.integration.command import Command, Result
+from tests.runs import zip_folder
 from tests.tiny import read_lines, write_data
 
 
@@ -340,3 +341,19 @@ def test_an_own_algorithm_called_like_another_is_refused(
     result = fediac("compare", config, "--algorithms", names, "--out=out")
     assert result == Result(2, "", f"error: {message}\n")
     assert not (own / "out").exists()
+
+
+def test_a_run_is_repeated_from_the_archive_that_holds_it(
+    fediac: Command, config: Path, tmp_path: Path
+) -> None:
+    assert fediac("run", config, "--out", tmp_path / "runs" / "first").code == 0
+    archive = zip_folder(tmp_path / "runs")
+    stored = archive / "first" / "config.toml"
+    assert fediac("run", stored, "--out", tmp_path / "second").code == 0
+    assert read_lines(tmp_path / "second") == read_lines(archive / "first")
+    wrong = archive / "none" / "config.toml"
+    result = fediac("run", wrong)
+    assert (result.code, result.err) == (
+        2,
+        f"error: {wrong}: no such file or directory\n",
+    )

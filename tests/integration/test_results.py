@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 
@@ -18,12 +16,14 @@ from fediac.paper.inventory import list_stored, render_inventory
 from fediac.paper.plan import Product, Scope
 from fediac.paper.products import make_product
 from fediac.paper.scenarios import find_scenario
-from fediac.paper.stored import StoredRun, read_stored
+from fediac.paper.stored import read_stored
 from fediac.paper.target_rows import Row, make_row
 from fediac.paper.targets import find_target
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
 from fediac.runs.algorithm import Settled, make_compressor
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -260,15 +260,15 @@ def test_what_real_rounds_take_of_the_expected_payload_is_what_is_said() -> None
         if run.seed != 1 or said is None:
             continue
         shares, _ = found.setdefault(run.settings.algorithm, ([], said))
-        for record in run.records:
-            share = _payload(record) / _expected(run, compressor, record["bits"])
+        for record in run.rounds:
+            share = _payload(record) / _expected(run, compressor, record.bits)
             shares.append(100 * share)
     assert found.keys() == {"fediac", "omnireduce", "libra"}
     for shares, said in found.values():
         assert (round(min(shares)), round(max(shares))) == said
 
 
-def _compressor(run: StoredRun) -> Compressor:
+def _compressor(run: Run) -> Compressor:
     return make_compressor(
         run.settings,
         n_clients=run.settings.clients.n_clients,
@@ -277,14 +277,14 @@ def _compressor(run: StoredRun) -> Compressor:
     )
 
 
-def _payload(record: Mapping[str, Any]) -> float:
+def _payload(record: Round) -> float:
     """All bytes of a round but those of statistics, of which theory says nothing."""
-    sides = record["traffic"]["payload"].values()
+    sides = (record.traffic.payload.up, record.traffic.payload.down)
     counted = (n for side in sides for name, n in side.items() if name != "statistics")
     return float(sum(counted))
 
 
-def _expected(run: StoredRun, compressor: Compressor, bits: int) -> float:
+def _expected(run: Run, compressor: Compressor, bits: int) -> float:
     if isinstance(compressor, FediAC):
         compressor = replace(compressor, bits=bits)
     dim = find_scenario(run.scenario).paper.dim

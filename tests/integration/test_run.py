@@ -14,10 +14,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from fediac.runs import checkpoint as checkpoints
-from fediac.runs import loop, records
+from fediac.runs import loop, recording
 from fediac.runs.folder import MODEL
 from fediac.runs.loop import NoObserver, run_experiment
-from fediac.runs.records import CHECKPOINT, SUMMARY
+from fediac.runs.records import CHECKPOINT, SUMMARY, Round
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from tests.tiny import make_settings, read_lines
@@ -76,8 +76,8 @@ class KillAt(NoObserver):
         if self.n_left == 0:
             raise KilledError
 
-    def round_done(self, record: dict[str, Any]) -> None:
-        assert record["round"] >= 1
+    def round_done(self, record: Round) -> None:
+        assert record.number >= 1
         self.client_done()
 
 
@@ -199,17 +199,17 @@ def test_kept_choices_are_not_made_again(
             assert resume(settings, folder) == expected
 
 
-def half_a_line(log: records.RoundLog, record: dict[str, Any]) -> None:
-    if record["round"] < 2:
+def half_a_line(log: recording.RoundLog, record: Round) -> None:
+    if record.number < 2:
         whole_line(log, record)
         return
-    whole_line(log, {"round": 2, "half": "x"})
+    whole_line(log, record)
     path = log._path
     path.write_bytes(path.read_bytes()[:-6])
     raise KilledError
 
 
-whole_line = records.RoundLog.append
+whole_line = recording.RoundLog.append
 
 
 def half_a_checkpoint(tensors: Any, path: Path, metadata: dict[str, str]) -> None:
@@ -234,7 +234,7 @@ def die(*_: Any, **__: Any) -> None:
 DEATHS: dict[str, tuple[Any, str, Callable[..., None]]] = {
     "before the settings are written": (loop, "write_config", die),
     "before the first round": (loop, "_load", die),
-    "in the middle of a line": (records.RoundLog, "append", half_a_line),
+    "in the middle of a line": (recording.RoundLog, "append", half_a_line),
     "in the middle of a checkpoint": (checkpoints, "save_file", half_a_checkpoint),
     "in the middle of the model": (checkpoints, "save_file", half_a_model),
     "before the summary": (loop, "write_summary", die),
@@ -355,8 +355,8 @@ def test_seconds_of_earlier_sessions_count(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for stop, n_rounds in (({"rounds": 3, "real_s": 999.0}, 2), ({"rounds": 3}, 3)):
         summary = run_experiment(settings_of(tmp_path, stop=stop), folder, resumes=True)
-        assert summary["rounds"] == n_rounds
-        assert summary["real_s"] >= 1000.0
+        assert summary.rounds == n_rounds
+        assert summary.real_s >= 1000.0
 
 
 @pytest.mark.parametrize("name", ["fediac", "fediac, two of three"])

@@ -312,7 +312,7 @@ TABLE: dict[str, dict[str, Row]] = {
         ),
         "traces-begin-anew": (
             "traces go on where the last round ended",
-            'start_s=0.0 if before is None else before["time_s"][name]',
+            "start_s=0.0 if before is None else before.time_s[name]",
             "start_s=0.0",
             "unit/runs/test_loop.py",
         ),

@@ -12,19 +12,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+from msgspec import to_builtins
+
 from fediac.console import FAILED, open_console, write_json
 from fediac.errors import INTERRUPTED, ConfigError, RunError, named
 from fediac.files import require_folder
 from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
 from fediac.report.consensus import consensus_notes
-from fediac.report.reading import read_run
 from fediac.runs.error_names import setting_names
-from fediac.runs.partitions import describe_partition
 from fediac.runs.progress import ProgressBars
-from fediac.runs.records import CONFIG, Record
+from fediac.runs.records import CONFIG
 from fediac.runs.requirements import require_torch
 from fediac.runs.settings import RunSettings, read_settings
+from fediac.runs.stored import read_run
 
 
 def run_command(
@@ -44,7 +45,7 @@ def run_command(
     if resumes and not (folder / CONFIG).exists():
         raise ConfigError(f"{folder}: holds no run to resume")
     _require(settings)
-    from fediac.api.compare import make_table
+    from fediac.api.compare import describe_partition, make_table
     from fediac.runs.loop import run_experiment
 
     try:
@@ -61,12 +62,12 @@ def run_command(
         _say_how_to_go_on(["run", str(config)], folder, overrides)
     _say_notes([folder])
     if as_json:
-        write_json(summary)
+        write_json(to_builtins(summary))
     else:
         console = open_console()
         console.print(make_table({short_name(settings.algorithm): summary}))
-        console.print(describe_partition(summary["partition"]), soft_wrap=True)
-        line = f"{folder}: {summary['stopped']} in {summary['real_s']:.0f} s"
+        console.print(describe_partition(summary.partition), soft_wrap=True)
+        line = f"{folder}: {summary.stopped} in {summary.real_s:.0f} s"
         console.print(line, soft_wrap=True)
 
 
@@ -96,7 +97,11 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
     folder = out or Path("runs") / f"{config.stem}-compared"
     require_folder(folder)
     _require(settings)
-    from fediac.api.compare import compare_algorithms, make_table
+    from fediac.api.compare import (
+        compare_algorithms,
+        describe_partition,
+        make_table,
+    )
 
     try:
         with ProgressBars(is_quiet=as_json) as bars:
@@ -113,14 +118,15 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
     _say_notes(folder / name for name in (*compared.summaries, *compared.failures))
-    documents: list[Record] = list(compared.summaries.values())
+    summaries = list(compared.summaries.values())
     if as_json:
-        write_json({"algorithms": documents, "failed": compared.failures})
+        document = {"algorithms": summaries, "failed": compared.failures}
+        write_json(to_builtins(document))
     else:
         console = open_console()
         console.print(make_table(compared.summaries))
         lines = [
-            describe_partition(documents[0]["partition"]),  # equal for all
+            describe_partition(summaries[0].partition),  # equal for all
             f"{folder}: fediac report {folder} -o report.html draws it",
             *(f"failed: {name}: {why}" for name, why in compared.failures.items()),
         ]

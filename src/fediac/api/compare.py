@@ -22,15 +22,17 @@ from fediac.runs.build import prepare_run
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import check_folder
 from fediac.runs.loop import Observer, run_experiment
-from fediac.runs.records import (
-    CONFIG,
-    ROUNDS,
-    SUMMARY,
-    Record,
-    write_summary,
+from fediac.runs.recording import write_summary
+from fediac.runs.records import CONFIG, ROUNDS, SUMMARY, Summary, Totals
+from fediac.runs.settings import (
+    RunSettings,
+    as_document,
+    by_key,
+    list_differing,
+    read_settings,
 )
-from fediac.runs.rounds import parse_object
-from fediac.runs.settings import RunSettings, as_document, by_key, read_settings
+from fediac.runs.stored import read_summary
+from fediac.training.partition import Statistics
 
 _MAY_DIFFER = (
     *EXPECTED,
@@ -51,7 +53,7 @@ class Comparison:
             diverged.
     """
 
-    summaries: dict[str, Record]
+    summaries: dict[str, Summary]
     failures: dict[str, str]
 
 
@@ -104,7 +106,7 @@ def compare_algorithms(
     before = _read_summaries(folder)
     _check_comparable(settings, [folder / name for name in before if name not in runs])
     _check_algorithms(runs)
-    summaries: dict[str, Record] = {}
+    summaries: dict[str, Summary] = {}
     errors: dict[str, FediacError] = {}
     for name, each in runs.items():
         (folder / SUMMARY).unlink(missing_ok=True)  # a run in it may go on
@@ -126,24 +128,24 @@ def compare_algorithms(
     return Comparison(summaries, {name: str(each) for name, each in errors.items()})
 
 
-def _read_summaries(folder: Path) -> dict[str, Record]:
-    """Return short name -> summary of all runs that earlier comparisons finished.
+def _read_summaries(folder: Path) -> dict[str, Summary]:
+    """Return short name -> summary of all runs that ended in earlier comparisons.
 
     A folder that does not have its algorithm's name was put there by the user.
     """
     found = {
-        path.parent.name: parse_object(path.read_bytes(), str(path))
+        path.parent.name: read_summary(path.parent)
         for path in sorted(folder.glob(f"*/{SUMMARY}"))
     }
     return {
         name: summary
         for name, summary in found.items()
-        if short_name(str(summary.get("algorithm"))) == name
+        if summary is not None and short_name(summary.algorithm) == name
     }
 
 
-def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
-    """Write summaries of the finished runs; a run that still goes on has none."""
+def _write_ended(folder: Path, summaries: Mapping[str, Summary]) -> None:
+    """Write summaries of the runs that have ended; one that goes on has none."""
     known = [name for name in CATALOG if name in summaries]
     ended = [
         summaries[name]
@@ -155,17 +157,18 @@ def _write_ended(folder: Path, summaries: Mapping[str, Record]) -> None:
 
 
 def _check_comparable(settings: RunSettings, others: Iterable[Path]) -> None:
-    """Refuse to add runs to others with different data, training or network."""
-    wanted = by_key(as_document(settings))
+    """Refuse to run beside others whose data, training or network were not the same."""
+    wanted = as_document(settings)
     for config in (other / CONFIG for other in others):
-        had = by_key(as_document(read_settings(config)))
-        for key, value in wanted.items():
-            if not key.startswith(_MAY_DIFFER) and value != had[key]:
-                raise ConfigError(
-                    f"{config}: {key} was {had[key]!r}, got {value!r}; a comparison "
-                    "needs the same settings, but for algorithms' own, [stop] and "
-                    "[save]; give another --out"
-                )
+        had = as_document(read_settings(config))
+        differing = list_differing([wanted, had], but=_MAY_DIFFER)
+        if differing:
+            key = differing[0]
+            raise ConfigError(
+                f"{config}: {key} was {by_key(had)[key]!r}, got {by_key(wanted)[key]!r}"
+                "; a comparison needs the same settings, but for algorithms' own, "
+                "[stop] and [save]; give another --out"
+            )
 
 
 def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
@@ -186,29 +189,39 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
             )
 
 
-def make_table(summaries: Mapping[str, Record]) -> FittedTable:
+def make_table(summaries: Mapping[str, Totals]) -> FittedTable:
     """Return the summaries as a table."""
-    clocks = next(iter(summaries.values()))["time_s"]
+    clocks = next(iter(summaries.values())).time_s
     headings = ["algorithm", "rounds", "accuracy", "payload MiB", "wire MiB"]
     headings += [f"time, {name} switch" for name in clocks]
-    target = next(iter(summaries.values()))["target"]
+    target = next(iter(summaries.values())).target
     if target is not None:
-        headings.append(f"MiB to {100 * target['accuracy']:g} %")
+        headings.append(f"MiB to {100 * target.accuracy:g} %")
     rows = []
     for name, summary in summaries.items():
         cells = [
             name,
-            str(summary["rounds"]),
-            f"{100 * summary['accuracy']:.1f} %",
-            f"{summary['payload_mib']:,.1f}",
-            f"{summary['wire_mib']:,.1f}",
-            *(f"{time:,.1f} s" for time in summary["time_s"].values()),
+            str(summary.rounds),
+            f"{100 * summary.accuracy:.1f} %",
+            f"{summary.payload_mib:,.1f}",
+            f"{summary.wire_mib:,.1f}",
+            *(f"{time:,.1f} s" for time in summary.time_s.values()),
         ]
-        if target is not None:
-            reached = summary["target"]
-            is_there = reached["reached"]
-            cells.append(
-                f"{reached['payload_mib']:,.1f}" if is_there else "not reached"
-            )
+        if summary.target is not None:
+            mib = summary.target.payload_mib
+            cells.append("not reached" if mib is None else f"{mib:,.1f}")
         rows.append(cells)
     return FittedTable(headings, rows)
+
+
+N_DIGITS = 16
+"""Digits of the hash: enough to tell two splits apart; summary.json has all."""
+
+
+def describe_partition(facts: Statistics) -> str:
+    """Return what a run's summary says about its partition, in one line."""
+    return (
+        f"{facts.name} partition: {facts.n_used:,} of {facts.n_examples:,} "
+        f"examples, {facts.min_size:,} to {facts.max_size:,} a client, sha256 "
+        f"{facts.sha256[:N_DIGITS]}..."
+    )

@@ -1,11 +1,12 @@
 """The demo: every algorithm trains the same model on the same data and network."""
 
-import json
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import to_builtins
+from msgspec.structs import replace
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
@@ -16,18 +17,14 @@ from fediac.console import open_console, write_json
 from fediac.errors import ConfigError, RunError
 from fediac.files import require_folder, write_whole
 from fediac.report.write import write_report
-from fediac.runs.records import (
-    ROUNDS,
-    SUMMARY,
-    Record,
-    summarize,
-    write_summary,
-)
+from fediac.runs.recording import write_summary
+from fediac.runs.records import SUMMARY, Round, Summary, Totals, summarize
 from fediac.runs.settings import (
     RunSettings,
     StopSettings,
     TrainSettings,
 )
+from fediac.runs.stored import read_run
 
 TARGET = 0.9
 REPORT = "report.html"
@@ -48,30 +45,30 @@ class LiveTable:
     def __init__(self, live: Live) -> None:
         self._live = live
         self._target = TARGET
-        self._records: dict[str, list[Record]] = {}
+        self._rounds: dict[str, list[Round]] = {}
         self._current = ""
 
     def start(
         self,
         settings: RunSettings,
         n_clients: int,  # noqa: ARG002 - as every observer is told
-        before: Record | None,
+        before: Round | None,
     ) -> None:
         """Begin the next algorithm's row."""
         self._current = settings.algorithm
-        self._records[self._current] = [] if before is None else [before]
+        self._rounds[self._current] = [] if before is None else [before]
 
     def client_done(self) -> None:
         """Do nothing: the demo's rounds are quick."""
 
-    def round_done(self, record: Record) -> None:
+    def round_done(self, record: Round) -> None:
         """Show the new numbers."""
-        self._records[self._current].append(record)
+        self._rounds[self._current].append(record)
         summaries = {
-            name: summarize(records, self._target)
-            for name, records in self._records.items()
+            name: summarize(rounds, self._target)
+            for name, rounds in self._rounds.items()
         }
-        note = Text(f"training with {self._current}: round {record['round']}")
+        note = Text(f"training with {self._current}: round {record.number}")
         self._live.update(Group(make_table(summaries), note))
 
 
@@ -97,11 +94,15 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
         )
     if compared.failures:
         raise RunError("; ".join(": ".join(each) for each in compared.failures.items()))
-    summaries = _summarize(folder)
-    write_summary(folder, {"target": TARGET, "algorithms": list(summaries.values())})
+    summaries = {
+        name: _at_target(folder / name, summary)
+        for name, summary in compared.summaries.items()
+    }
+    document = {"target": TARGET, "algorithms": list(summaries.values())}
+    write_summary(folder, document)
     write_report([folder], output=folder / REPORT, kind=None, target=str(TARGET))
     if as_json:
-        write_json({"target": TARGET, "algorithms": list(summaries.values())})
+        write_json(to_builtins(document))
         return
     console.print(make_table(summaries))
     console.print(conclude(summaries))
@@ -128,22 +129,19 @@ def _make_anew(folder: Path) -> None:
             each.unlink()
 
 
-def _summarize(folder: Path) -> dict[str, Record]:
-    """Return each algorithm's numbers at the end and at the target accuracy."""
-    summaries = {}
-    for name in CATALOG:
-        lines = (folder / name / ROUNDS).read_text(encoding="utf-8")
-        records = [json.loads(line) for line in lines.splitlines()]
-        summaries[name] = {"algorithm": name, **summarize(records, TARGET)}
-    return summaries
+def _at_target(folder: Path, summary: Summary) -> Summary:
+    """Return a run's summary with what it took to the demo's target."""
+    run = read_run(folder)
+    target = None if run is None else summarize(run.rounds, TARGET).target
+    return replace(summary, target=target)
 
 
-def conclude(summaries: Mapping[str, Record]) -> str:
-    """Return the demo's conclusion, as a paragraph."""
+def conclude(summaries: Mapping[str, Totals]) -> str:
+    """Return what the demo shows, in a paragraph."""
     reached = {
-        name: summary["target"]["payload_mib"]
+        name: summary.target.payload_mib
         for name, summary in summaries.items()
-        if summary["target"]["reached"]
+        if summary.target is not None and summary.target.payload_mib is not None
     }
     missed = [name for name in summaries if name not in reached]
     goal = f"{100 * TARGET:g} %"

@@ -10,7 +10,8 @@ from fediac.cli.app import AsJson, app
 from fediac.cli.options import counts_option, folder_option, number_option
 
 _PRODUCTS = (
-    "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory"
+    "table1|table2|fig-traffic|fig-accuracy|fig-noniid|fig-scale|sweeps|fig-theory|"
+    "pages|runs"
 )
 
 
@@ -108,9 +109,9 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     """Reproduce tables and figures of the paper.
 
     Does the runs that are not stored in DIR yet. Then writes tables of all stored runs,
-    and figures of the scenarios and seeds asked for. Runs are kept in
-    DIR/runs/SCENARIO/ENTRANT/seedK, so a later command continues where an earlier one
-    stopped, and tables and figures share runs.
+    and figures of the scenarios and seeds asked for. Complete runs are kept in
+    DIR/runs/SCENARIO.zip, others in DIR/runs/SCENARIO/ENTRANT/seedK, so a later command
+    continues where an earlier one stopped, and tables and figures share runs.
 
     \b
     table1, table2   rounds, payload and simulated time to the target accuracy, with
@@ -121,6 +122,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     fig-scale        final accuracy against the threshold, for 20 to 50 clients
     sweeps           payload to the target for each algorithm's settings
     fig-theory       what the theory predicts for real rounds, and what happens
+    pages            a page for each scenario, as 'fediac report' writes it
+    runs             the list of all stored runs: what they cost and who made them
 
     \b
     fediac           bits = "tuned": the width that needs the fewest bytes for the

@@ -83,7 +83,8 @@ def _run(  # noqa: PLR0913 - one parameter for each option
 
     Writes config.toml (all settings, resolved), rounds.jsonl (one line per round),
     summary.json, model.safetensors and a checkpoint. A run that Ctrl-C or a
-    scheduler's SIGTERM stopped can be continued with --resume.
+    scheduler's SIGTERM stopped can be continued with --resume. The path of CONFIG.toml
+    may lead into a .zip archive as into a folder.
 
     \b
     A small settings file; every key has a default, see 'fediac list settings':
@@ -108,6 +109,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
       fediac run digits.toml --set algorithm=libra --set seed=2 --out runs/libra-2
       fediac run digits.toml --set 'network.switches=["fast", "slow"]'
       fediac run digits.toml --resume
+      fediac run results/runs/cifar10-iid.zip/fediac/seed1/config.toml
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.api.commands import run_command
 
@@ -203,7 +205,8 @@ def _report(
         path_argument(
             "RUN",
             "a folder",
-            "Folders of runs, or folders that contain runs up to two levels down.",
+            "Folders of runs, or folders or .zip archives that contain runs up to two "
+            "levels down.",
         ),
     ],
     output: Annotated[
@@ -248,7 +251,7 @@ def _report(
       fediac report runs/fediac
       fediac report runs/comparison -o comparison.html --target 63%
       fediac report runs/fediac runs/switchml --format md -o -
-      fediac report results/runs/cifar10-iid --target 63%
+      fediac report results/runs/cifar10-iid.zip --target 63%
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.report.write import parse_format, write_report
 

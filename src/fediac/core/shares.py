@@ -90,7 +90,7 @@ def parse_share(text: Share, *, of: int, name: str) -> int:
 
 
 def parse_portion(value: object, *, name: str) -> float:
-    """Return a part of 1 that was given as a number or as a share like ``95%``.
+    """Return a part of 1 that was given as a number, 0.95, or as a share, ``95%``.
 
     Args:
         value: What was written.
@@ -98,8 +98,12 @@ def parse_portion(value: object, *, name: str) -> float:
     """
     portion = math.nan
     if isinstance(value, str):
-        share = _SHARE.fullmatch(value.strip())
-        portion = float(Fraction(share[1]) / 100) if share else math.nan
+        written = value.strip()
+        share = _SHARE.fullmatch(written)
+        if share:
+            portion = float(Fraction(share[1]) / 100)
+        elif _NUMBER.fullmatch(written):
+            portion = float(written)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         portion = float(value)
     if not 0.0 < portion <= 1.0:

@@ -17,16 +17,15 @@ from fediac.paper.products import (
     Output,
     check_stored,
     make_product,
-    write_inventory,
-    write_pages,
 )
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import StoredRun, read_stored
+from fediac.paper.stored import Key, by_key, read_stored
 from fediac.paper.theory_product import list_missing, make_theory
 from fediac.paper.to_do import Device, RunOptions, needs_running
 from fediac.plan.pictures import require_matplotlib
 from fediac.runs.progress import ProgressBars
 from fediac.runs.requirements import require_torch
+from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +83,21 @@ def paper_command(request: Request) -> None:
     if request.is_dry:
         _show_steps(request)
         return
-    _check_folder(request)
+    stored = _check_folder(request)
     if request.may_run:
         with data_folder(request.data):
-            problems = _run_missing(request)
-    stored = read_stored(request.out)
+            problems = _run_missing(request, by_key(stored))
+        stored = read_stored(request.out)
     made = _make_all(request, stored, problems)
-    pages = []
-    if made:
-        pages += write_pages(_all_scenarios(request), stored, request.out)
-        pages.append(write_inventory(stored, request.out))
     for note in (note for each in made.values() for note in each.notes):
         request.say(note)
-    _show(request, made, pages, problems)
+    _show(request, made, problems)
     if problems.failed:
         sys.exit(FAILED)
 
 
 def _make_all(
-    request: Request, stored: Sequence[StoredRun], problems: Problems
+    request: Request, stored: Sequence[Run], problems: Problems
 ) -> dict[Product, Output]:
     """Make what can be made; where that is not all, the rest has failed.
 
@@ -129,8 +124,8 @@ def _all_scenarios(request: Request) -> list[Scenario]:
     return list(found.values())
 
 
-def _check_folder(request: Request) -> None:
-    """Find out before anything runs what would stop a table or picture afterwards."""
+def _check_folder(request: Request) -> list[Run]:
+    """Return what is stored, if nothing stops a table or picture of it afterwards."""
     if not request.may_run and not request.out.is_dir():
         raise RunError(f"{request.out}: there is no such folder of results")
     if any(product.startswith("fig-") for product in request.products):
@@ -140,7 +135,8 @@ def _check_folder(request: Request) -> None:
         if product is Product.FIG_THEORY:
             list_missing(request.scope, request.out)
         else:
-            check_stored(product, request.scope, stored, request.out)
+            check_stored(product, request.scope, stored)
+    return stored
 
 
 def _lacking(request: Request, scenarios: Sequence[Scenario]) -> dict[str, str]:
@@ -164,10 +160,11 @@ def _lacking(request: Request, scenarios: Sequence[Scenario]) -> dict[str, str]:
 def _list_running(
     plan: Sequence[PlannedRun],
     theory: Sequence[tuple[Scenario, int]],
+    stored: Mapping[Key, Run],
     request: Request,
 ) -> list[Scenario]:
     """Return the scenarios of which something is to be run: these need their data."""
-    own = [run.scenario for run in plan if needs_running(run, request.out)]
+    own = [run.scenario for run in plan if needs_running(run, stored, request.out)]
     own += [scenario for scenario, _ in theory]
     names = {scenario.name for scenario in own}
     return [each for each in _all_scenarios(request) if each.name in names]
@@ -186,14 +183,16 @@ def _find_problems(
     return problems
 
 
-def _run_missing(request: Request) -> Problems:
+def _run_missing(request: Request, stored: Mapping[Key, Run]) -> Problems:
     """Run what is missing; return what was left out and which runs failed."""
     plan, theory = make_plan(request.products, request.scope), _missing_theory(request)
-    running = _list_running(plan, theory, request)
+    running = _list_running(plan, theory, stored, request)
     lacking = _lacking(request, running)
     problems = Problems(left_out=list(lacking.values()))
     plan = [run for run in plan if run.scenario.name not in lacking]
     theory = [each for each in theory if each[0].name not in lacking]
+    if not plan and not theory:
+        return problems
     require_torch()
     from fediac.paper.running import measure_theory, run_plan
     from fediac.runs.build import choose_device
@@ -234,7 +233,7 @@ def _say_how_to_go_on(request: Request) -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
-def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Output:
+def _make(product: Product, request: Request, stored: Sequence[Run]) -> Output:
     if product is Product.FIG_THEORY:
         return make_theory(request.scope, request.out)
     return make_product(product, request.scope, stored, request.out)
@@ -243,10 +242,9 @@ def _make(product: Product, request: Request, stored: Sequence[StoredRun]) -> Ou
 def _show(
     request: Request,
     made: Mapping[Product, Output],
-    pages: Sequence[Path],
     problems: Problems,
 ) -> None:
-    files = [path for each in made.values() for path in each.files] + list(pages)
+    files = [path for each in made.values() for path in each.files]
     if request.as_json:
         document: dict[str, Any] = {p.value: each.numbers for p, each in made.items()}
         notes = [note for each in made.values() for note in each.notes]
@@ -266,12 +264,13 @@ def _show(
 def _show_steps(request: Request) -> None:
     """Say what would be run, and which data it would not find."""
     plan, theory = make_plan(request.products, request.scope), _missing_theory(request)
-    steps = list_steps(plan, request.out)
+    stored = by_key(read_stored(request.out))
+    steps = list_steps(plan, stored, request.out)
     labels = [f"{scenario.name} seed {seed}" for scenario, seed in theory]
     with data_folder(request.data):
         scenarios = [
             each
-            for each in _list_running(plan, theory, request)
+            for each in _list_running(plan, theory, stored, request)
             if not (request.may_download and can_download(each))
         ]
         problems = _find_problems(scenarios, may_download=False)

@@ -1,28 +1,38 @@
 """What would be run, what is there already, and about how long it would take."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fediac.console import FittedTable
 from fediac.paper.plan import PlannedRun, Until
+from fediac.paper.stored import Key
 from fediac.paper.to_do import Step, Task, find_task
 from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
 from fediac.runs.algorithm import Settled, make_compressor
 from fediac.runs.settings import RunSettings
+from fediac.runs.stored import Run
 
 HEADINGS = ("run", "stored", "step", "until", "rounds")
 
 
-def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]]:
-    """Return a document on each end of each planned run."""
+def list_steps(
+    plan: Sequence[PlannedRun], stored: Mapping[Key, Run], results: Path
+) -> list[dict[str, Any]]:
+    """Return a document on each end of each planned run.
+
+    Args:
+        plan: The runs.
+        stored: Those that are stored, by their keys.
+        results: The folder of results.
+    """
     steps = []
     for run in plan:
         for until in run.untils:
-            task = find_task(run, until, results)
+            task = find_task(run, until, stored, results)
             is_over = task.step in (Step.REUSE, Step.FAILED)
             steps.append(
                 {
@@ -31,7 +41,7 @@ def list_steps(plan: Sequence[PlannedRun], results: Path) -> list[dict[str, Any]
                     "seed": run.seed,
                     "step": task.step.value,
                     "until": until.describe(task.target),
-                    "stored_rounds": len(task.stored.records) if task.stored else 0,
+                    "stored_rounds": len(task.stored.rounds) if task.stored else 0,
                     "rounds": 0 if is_over else _left(task),
                     "is_limit": until.is_to_target,
                 }
@@ -44,7 +54,7 @@ def _left(task: Task) -> int | None:
     whole = estimate_rounds(task.run, task.until)
     if whole is None or task.stored is None or task.step is not Step.RESUME:
         return whole
-    return max(1, whole - len(task.stored.records))
+    return max(1, whole - len(task.stored.rounds))
 
 
 def render_steps(steps: Sequence[dict[str, Any]]) -> FittedTable:

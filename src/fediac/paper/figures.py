@@ -30,7 +30,6 @@ from fediac.paper.figures_style import (
 )
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import find_title
-from fediac.paper.stored import StoredRun
 from fediac.plan.pictures import (
     BLUE,
     GREEN,
@@ -40,6 +39,7 @@ from fediac.plan.pictures import (
     check_plot,
     open_figure,
 )
+from fediac.runs.stored import Run
 
 _SIZES = (
     (BLUE, "o"),
@@ -51,7 +51,7 @@ _SIZES = (
 """Colour and marker of each number of clients, the smallest first."""
 
 
-def draw_accuracy(runs: Sequence[StoredRun], path: Path, *, until_s: float) -> Numbers:
+def draw_accuracy(runs: Sequence[Run], path: Path, *, until_s: float) -> Numbers:
     """Draw accuracy against simulated time; return the numbers drawn.
 
     A column for each scenario and a row for each switch; one scenario alone has its
@@ -96,7 +96,7 @@ def draw_accuracy(runs: Sequence[StoredRun], path: Path, *, until_s: float) -> N
 
 
 def draw_noniid(
-    runs: Sequence[StoredRun], path: Path, *, until_s: float = FIGURE_S
+    runs: Sequence[Run], path: Path, *, until_s: float = FIGURE_S
 ) -> Numbers:
     """Draw final accuracy against beta, a panel for each switch; return the numbers.
 
@@ -138,7 +138,7 @@ def draw_noniid(
 
 
 def draw_scale(
-    runs: Sequence[StoredRun], path: Path, *, until_s: float = FIGURE_S
+    runs: Sequence[Run], path: Path, *, until_s: float = FIGURE_S
 ) -> Numbers:
     """Draw final accuracy against the threshold, a line for each number of clients.
 

@@ -8,9 +8,9 @@ from fediac.errors import RunError
 from fediac.paper.figures_style import ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
-from fediac.paper.stored import StoredRun
 from fediac.paper.targets import find_target
-from fediac.runs.records import Record
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 Row: TypeAlias = dict[str, Any]
 Numbers: TypeAlias = list[Row]
@@ -18,7 +18,7 @@ Numbers: TypeAlias = list[Row]
 _SWITCHES = ("fast", "slow")
 
 
-def accuracy_numbers(runs: Sequence[StoredRun], *, until_s: float) -> Numbers:
+def accuracy_numbers(runs: Sequence[Run], *, until_s: float) -> Numbers:
     """Return a row for each scenario, switch and entrant, with a point for each round.
 
     Of several seeds, a point has the means of a round's times and accuracies, and the
@@ -42,7 +42,7 @@ def accuracy_numbers(runs: Sequence[StoredRun], *, until_s: float) -> Numbers:
     return rows
 
 
-def noniid_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Numbers:
+def noniid_numbers(runs: Sequence[Run], *, until_s: float = FIGURE_S) -> Numbers:
     """Return a row for each switch, scenario, algorithm and beta: final accuracies.
 
     Args:
@@ -71,7 +71,7 @@ def noniid_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> N
     )
 
 
-def scale_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Numbers:
+def scale_numbers(runs: Sequence[Run], *, until_s: float = FIGURE_S) -> Numbers:
     """Return a row for each scenario, number of clients and threshold.
 
     The clock is that of the slow switch, as in the paper, if the runs have it.
@@ -103,15 +103,15 @@ def scale_numbers(runs: Sequence[StoredRun], *, until_s: float = FIGURE_S) -> Nu
     )
 
 
-def list_switches(runs: Iterable[StoredRun]) -> list[str]:
+def list_switches(runs: Iterable[Run]) -> list[str]:
     """Return the switches that all of some runs were timed on, the fast one first."""
-    timed = [set(run.last["time_s"]) for run in runs]
+    timed = [set(run.last.time_s) for run in runs]
     common = set.intersection(*timed) if timed else set()
     known = [name for name in _SWITCHES if name in common]
     return known + sorted(common.difference(known))
 
 
-def _share(run: StoredRun) -> float:
+def _share(run: Run) -> float:
     """Return FediAC's threshold in percent of the clients: as given, where it is so."""
     threshold = run.settings.of("fediac").threshold
     if isinstance(threshold, str) and threshold.strip().endswith("%"):
@@ -121,7 +121,7 @@ def _share(run: StoredRun) -> float:
     return 100.0 * count / n_clients
 
 
-def _mean_target(name: str, runs: Sequence[StoredRun]) -> float | None:
+def _mean_target(name: str, runs: Sequence[Run]) -> float | None:
     """Return a scenario's target; where FedAvg fixes it, the mean over seeds."""
     if name not in NAMES:
         return None
@@ -131,7 +131,7 @@ def _mean_target(name: str, runs: Sequence[StoredRun]) -> float | None:
     return sum(targets) / len(targets) if targets else None
 
 
-def _accuracy_row(seeds: Sequence[StoredRun], switch: str, until_s: float) -> Row:
+def _accuracy_row(seeds: Sequence[Run], switch: str, until_s: float) -> Row:
     finished = [_finished(run, switch, until_s) for run in seeds]
     rounds = zip(*finished, strict=False)  # as many as every seed has
     return {
@@ -140,18 +140,18 @@ def _accuracy_row(seeds: Sequence[StoredRun], switch: str, until_s: float) -> Ro
         "entrant": seeds[0].entrant,
         "seeds": [run.seed for run in seeds],
         "until_s": until_s,
-        "ends_early": any(run.last["time_s"][switch] < until_s for run in seeds),
+        "ends_early": any(run.last.time_s[switch] < until_s for run in seeds),
         "points": [
-            {"round": each[0]["round"], "time_s": _mean_time(each, switch)}
-            | _spread([record["accuracy"] for record in each])
+            {"round": each[0].number, "time_s": _mean_time(each, switch)}
+            | _spread([record.accuracy for record in each])
             for each in rounds
         ],
     }
 
 
 def _final_rows(
-    runs: Sequence[StoredRun],
-    key: Callable[[StoredRun], Row],
+    runs: Sequence[Run],
+    key: Callable[[Run], Row],
     *,
     switches: Sequence[str],
     until_s: float,
@@ -159,25 +159,25 @@ def _final_rows(
     """Return the final accuracies, a row for each switch and key, in order of keys."""
     if not runs or not switches:
         return []
-    groups: dict[tuple[Any, ...], list[StoredRun]] = {}
+    groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(tuple(key(run).values()), []).append(run)
     rows: Numbers = []
     for switch in switches:
-        within_s = min(until_s, *(run.last["time_s"][switch] for run in runs))
+        within_s = min(until_s, *(run.last.time_s[switch] for run in runs))
         for _, seeds in sorted(groups.items(), key=lambda item: item[0]):
             _check_seeds(seeds)
             finished = [_finished(run, switch, within_s) for run in seeds]
-            row = {"switch": switch} | key(seeds[0]) | {"within_s": within_s}
+            row: Row = {"switch": switch} | key(seeds[0]) | {"within_s": within_s}
             row["seeds"] = [run.seed for run in seeds]
             row["rounds"] = [len(each) for each in finished]
             # A seed without any round in time has no final accuracy, so none is given.
-            finals = [each[-1]["accuracy"] for each in finished if each]
+            finals = [each[-1].accuracy for each in finished if each]
             rows.append(row | _spread(finals if len(finals) == len(seeds) else []))
     return rows
 
 
-def _check_seeds(runs: Sequence[StoredRun]) -> None:
+def _check_seeds(runs: Sequence[Run]) -> None:
     """Refuse runs that differ in what the figure does not show."""
     names: dict[int, str] = {}
     for run in runs:
@@ -190,12 +190,12 @@ def _check_seeds(runs: Sequence[StoredRun]) -> None:
         names[run.seed] = name
 
 
-def _finished(run: StoredRun, switch: str, until_s: float) -> list[Record]:
-    return [record for record in run.records if record["time_s"][switch] <= until_s]
+def _finished(run: Run, switch: str, until_s: float) -> list[Round]:
+    return [each for each in run.rounds if each.time_s[switch] <= until_s]
 
 
-def _mean_time(records: Sequence[Record], switch: str) -> float:
-    times: list[float] = [record["time_s"][switch] for record in records]
+def _mean_time(rounds: Sequence[Round], switch: str) -> float:
+    times = [each.time_s[switch] for each in rounds]
     return sum(times) / len(times)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from fediac.console import count
 from fediac.number_words import exact_percent, whole
-from fediac.paper.stored import StoredRun
 from fediac.report.markdown import write_table
 from fediac.runs.provenance import Writer
+from fediac.runs.stored import Run
 
 FILE = "runs.md"
 
@@ -20,23 +20,23 @@ _COLUMNS = (
 )
 
 
-def list_stored(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
+def list_stored(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return a row for each stored run, in their order."""
     return [_row(run) for run in runs]
 
 
-def _row(run: StoredRun) -> dict[str, Any]:
+def _row(run: Run) -> dict[str, Any]:
     return {
         "scenario": run.scenario,
         "entrant": run.entrant,
         "seed": run.seed,
-        "rounds": run.last["round"],
-        "accuracy": run.last["accuracy"],
-        "best": max(record["accuracy"] for record in run.records),
-        "payload MiB": run.last["payload_mib"],
-        "real s": sum(record[name] for record in run.records for name in _CLOCKS),
-        "train s": median(record["train_s"] for record in run.records),
-        "compress s": median(record["compress_s"] for record in run.records),
+        "rounds": run.last.number,
+        "accuracy": run.last.accuracy,
+        "best": run.best.accuracy,
+        "payload MiB": run.last.payload_mib,
+        "real s": sum(getattr(each, name) for each in run.rounds for name in _CLOCKS),
+        "train s": median(each.train_s for each in run.rounds),
+        "compress s": median(each.compress_s for each in run.rounds),
         "machine": _all(map(_name_machine, run.writers)),
         "commit": _all(each.get("commit", "") for each in run.writers),
     }
@@ -63,8 +63,8 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
         f"{count(len(rows), 'run')}, {count(n_rounds, 'round')}, {whole(total)} s of "
         "training, "
         "compression, simulated clock and tests. Train and compress: of all clients in "
-        "a round, the median. Each run's folder has its settings (config.toml) and a "
-        "line a round (rounds.jsonl).",
+        "a round, the median. The settings (config.toml) and rounds (rounds.jsonl) of "
+        "a run are in runs/SCENARIO.zip, under ENTRANT/seedK.",
         "",
         write_table(_COLUMNS, [_cells(row) for row in rows]),
     ]

@@ -38,6 +38,8 @@ class Product(StrEnum):
     FIG_SCALE = "fig-scale"
     SWEEPS = "sweeps"
     FIG_THEORY = "fig-theory"
+    PAGES = "pages"
+    RUNS = "runs"
 
 
 TABLES = (Product.TABLE1, Product.TABLE2, Product.FIG_TRAFFIC)
@@ -45,6 +47,9 @@ TABLES = (Product.TABLE1, Product.TABLE2, Product.FIG_TRAFFIC)
 
 TIMED = frozenset((Product.FIG_ACCURACY, Product.FIG_NONIID, Product.FIG_SCALE))
 """Whose runs end by the simulated clock."""
+
+UNPLANNED = (Product.FIG_THEORY, Product.PAGES, Product.RUNS)
+"""Those that no run is made for: of theory's own, or of what is stored."""
 
 _SCENARIOS = {
     Product.TABLE1: IN_THE_PAPER,
@@ -55,6 +60,8 @@ _SCENARIOS = {
     Product.FIG_SCALE: ("cifar10-iid", "cifar10-noniid"),
     Product.SWEEPS: ("cifar10-iid", "cifar10-noniid"),
     Product.FIG_THEORY: ("cifar10-iid",),
+    Product.PAGES: IN_THE_PAPER,
+    Product.RUNS: IN_THE_PAPER,
 }
 
 QUICK_SCENARIO = "digits"
@@ -184,9 +191,9 @@ def list_entrants(
     product: Product, scenario: Scenario, extent: Extent
 ) -> list[Entrant]:
     """Return who takes part in a table or figure, in its order."""
-    if product is Product.FIG_THEORY:
+    if product in (Product.FIG_THEORY, Product.RUNS):
         return []
-    if product in (*TABLES, Product.FIG_ACCURACY):
+    if product in (*TABLES, Product.FIG_ACCURACY, Product.PAGES):
         return list(MAIN)
     if product is Product.SWEEPS:
         varied = [each for family in CANDIDATES.values() for each in family]
@@ -263,7 +270,7 @@ def _fixes_target(run: PlannedRun) -> bool:
 def _needs(
     product: Product, scenario: Scenario, seed: int, scope: Scope
 ) -> list[PlannedRun]:
-    if product is Product.FIG_THEORY:
+    if product in UNPLANNED:
         return []
     paper, extent = scenario.paper, scope.extent
     is_to_target = product in (*TABLES, Product.SWEEPS)

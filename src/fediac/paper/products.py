@@ -16,13 +16,13 @@ from fediac.paper.entrants import FEDAVG
 from fediac.paper.inventory import FILE, list_stored, render_inventory
 from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
-from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.stored import StoredRun, run_folder
+from fediac.paper.scenarios import NAMES, find_scenario
 from fediac.paper.targets import find_target
-from fediac.paper.to_do import check_same, folder_of
+from fediac.paper.to_do import check_same
 from fediac.report.page import Report, render_page
-from fediac.report.reading import read_runs
+from fediac.report.reading import tell_apart
 from fediac.report.target import choose_target
+from fediac.runs.stored import Run
 
 SWITCHES = {
     Product.TABLE1: "fast",
@@ -49,7 +49,7 @@ class Output:
 
 
 def make_product(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+    product: Product, scope: Scope, runs: Sequence[Run], results: Path
 ) -> Output:
     """Write a table or figure of all stored runs; return what was asked for of it.
 
@@ -63,17 +63,19 @@ def make_product(
         RunError: Nothing is stored that it could show, or a run with other settings.
         ConfigError: A picture cannot be drawn here.
     """
-    check_stored(product, scope, runs, results)
+    check_stored(product, scope, runs)
     if product in SWITCHES:
         return _make_table(product, scope, runs, results)
     if product is Product.SWEEPS:
         return _make_sweeps(scope, runs, results)
+    if product is Product.PAGES:
+        return _make_pages(scope, runs, results)
+    if product is Product.RUNS:
+        return _make_inventory(runs, results)
     return _make_figure(product, scope, runs, results)
 
 
-def check_stored(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
-) -> None:
+def check_stored(product: Product, scope: Scope, runs: Sequence[Run]) -> None:
     """Refuse stored runs that a product cannot be made of.
 
     Raises:
@@ -83,17 +85,17 @@ def check_stored(
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
-        if product in SWITCHES:  # the best of a sweep has a row too
+        if product in (*SWITCHES, Product.PAGES):  # the best of a sweep is there too
             shown += list_entrants(Product.SWEEPS, scenario, scope.extent)
         entrants = {entrant.name: entrant for entrant in shown}
         for run in runs:
             if run.scenario == scenario.name and run.entrant in entrants:
                 planned = PlannedRun(scenario, entrants[run.entrant], run.seed, ())
-                check_same(run.settings, planned, folder_of(planned, results))
+                check_same(run.settings, planned, run.folder)
 
 
 def _make_table(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+    product: Product, scope: Scope, runs: Sequence[Run], results: Path
 ) -> Output:
     switch = SWITCHES[product]
     rows, tried = tables.list_rows(runs, switch), tables.list_tried(runs, switch)
@@ -119,7 +121,7 @@ def _make_table(
     return Output(shown, tables.as_documents(asked), files, tuple(notes))
 
 
-def _say_untargeted(runs: Sequence[StoredRun], names: Collection[str]) -> list[str]:
+def _say_untargeted(runs: Sequence[Run], names: Collection[str]) -> list[str]:
     """Return which seeds a table leaves out because nobody knows their target."""
     places = dict.fromkeys((run.scenario, run.seed) for run in runs)
     return [
@@ -137,7 +139,7 @@ def _draw_table(blocks: Sequence[tables.Block], picture: Path) -> tuple[Path, ..
     return picture, picture.with_suffix(".json")
 
 
-def _make_sweeps(scope: Scope, runs: Sequence[StoredRun], results: Path) -> Output:
+def _make_sweeps(scope: Scope, runs: Sequence[Run], results: Path) -> Output:
     found = sweeps.list_candidates(runs)
     names = {scenario.name for scenario in scope.scenarios(Product.SWEEPS)}
     asked = [each for each in found if each.scenario in names]
@@ -162,7 +164,7 @@ def _write_both(
 
 
 def _make_figure(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], results: Path
+    product: Product, scope: Scope, runs: Sequence[Run], results: Path
 ) -> Output:
     from fediac.paper import figures, figures_panels, figures_tables
 
@@ -204,7 +206,7 @@ def _make_figure(
 _MAX_NAMED = 4
 
 
-def _say_lacking(product: Product, scope: Scope, own: Sequence[StoredRun]) -> list[str]:
+def _say_lacking(product: Product, scope: Scope, own: Sequence[Run]) -> list[str]:
     """Return who is asked for and not stored: nothing shows what it lacks."""
     stored = {(run.scenario, run.entrant, run.seed) for run in own}
     begun = {run.scenario for run in own}
@@ -237,8 +239,8 @@ def _list_shown(numbers: Path) -> set[str]:
 
 
 def _choose(
-    product: Product, scope: Scope, runs: Sequence[StoredRun], names: Collection[str]
-) -> list[StoredRun]:
+    product: Product, scope: Scope, runs: Sequence[Run], names: Collection[str]
+) -> list[Run]:
     """Return the runs of a figure: its entrants, with the seeds that are asked for.
 
     One short run more, of another seed, would cut the whole figure to its length.
@@ -255,7 +257,7 @@ def _choose(
 def _check_some(
     found: Sequence[object],
     product: Product,
-    runs: Sequence[StoredRun],
+    runs: Sequence[Run],
     results: Path,
 ) -> None:
     if not found:
@@ -265,33 +267,28 @@ def _check_some(
         raise RunError(f"{results}: holds no run that {product} could show{hint}")
 
 
-def write_pages(
-    scenarios: Sequence[Scenario], stored: Sequence[StoredRun], results: Path
-) -> list[Path]:
+def _make_pages(scope: Scope, runs: Sequence[Run], results: Path) -> Output:
     """Write a page on each scenario: all of its table, with the first stored seed."""
-    pages = []
-    for scenario in scenarios:
-        names = [each.name for each in tables.list_compared(scenario, stored)]
-        own = [r for r in stored if r.scenario == scenario.name and r.entrant in names]
+    files = []
+    for scenario in scope.scenarios(Product.PAGES):
+        names = [each.name for each in tables.list_compared(scenario, runs)]
+        own = [r for r in runs if r.scenario == scenario.name and r.entrant in names]
         if not own:
             continue
         seed = min(run.seed for run in own)
         chosen = [run for run in own if run.seed == seed]
-        chosen.sort(key=lambda run: names.index(run.entrant))
-        folders = [
-            run_folder(results, run.scenario, run.entrant, run.seed) for run in chosen
-        ]
-        runs, left_out = read_runs(folders)
-        target = choose_target(runs, find_target(scenario, seed, own))
+        shown = tell_apart(sorted(chosen, key=lambda run: names.index(run.entrant)))
+        target = choose_target(shown, find_target(scenario, seed, own))
         page = results / f"report-{scenario.name}.html"
-        report = Report(runs, target, left_out, own_version())
-        write_whole(page, render_page(report))
-        pages.append(page)
-    return pages
+        write_whole(page, render_page(Report(shown, target, [], own_version())))
+        files.append(page)
+    _check_some(files, Product.PAGES, runs, results)
+    return Output((), [], tuple(files))
 
 
-def write_inventory(stored: Sequence[StoredRun], results: Path) -> Path:
+def _make_inventory(runs: Sequence[Run], results: Path) -> Output:
     """Write the list of all stored runs, what they cost and where they came from."""
-    page = results / FILE
-    write_whole(page, render_inventory(list_stored(stored)))
-    return page
+    _check_some(runs, Product.RUNS, runs, results)
+    rows, page = list_stored(runs), results / FILE
+    write_whole(page, render_inventory(rows))
+    return Output((), rows, (page,))

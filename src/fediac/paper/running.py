@@ -1,6 +1,6 @@
 """Do what is missing: reuse stored runs, go on with shorter ones, start new ones."""
 
-import shutil
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +9,13 @@ from fediac.errors import FediacError, RunError, UpdateError, named, say_reason
 from fediac.files import lock_folder, write_whole
 from fediac.paper.plan import PlannedRun
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import FAILED, read_one
+from fediac.paper.stored import (
+    by_key,
+    put_away,
+    read_some,
+    read_stored,
+    run_archive,
+)
 from fediac.paper.theory_check import measure
 from fediac.paper.theory_product import (
     measurement_file,
@@ -24,12 +30,13 @@ from fediac.paper.to_do import (
     check_same,
     find_task,
     folder_of,
+    needed_keys,
 )
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import Observer, run_experiment
-from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Record
-from fediac.runs.settings import RunSettings
+from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Summary
+from fediac.runs.stored import FAILED, read_run
 
 _FAILURES = (FediacError, ValueError, OSError, MemoryError, RuntimeError)
 """What may end one run and leave others alone; PyTorch's errors are the last kind."""
@@ -50,8 +57,10 @@ def run_plan(
         RunError: A stored run had other settings; nothing has been run then.
         KeyboardInterrupt: Stopped by the user; the same plan goes on from there.
     """
+    results = run_options.results
+    stored = by_key(read_stored(results))
     for run in plan:
-        find_task(run, run.untils[0], run_options.results)
+        find_task(run, run.untils[0], stored, results)
     failures = []
     for number, run in enumerate(plan, start=1):
         place = f"[{number}/{len(plan)}] {run.label}"
@@ -59,17 +68,19 @@ def run_plan(
             _complete(run, place, run_options, observer)
         except _FAILURES as error:
             if isinstance(error, UpdateError):
-                _give_up(folder_of(run, run_options.results), _reason(error))
+                _give_up(run, results, _reason(error))
             failures.append(f"{run.label}: {_reason(error)}")
             run_options.say(f"{place} failed: {_reason(error)}")
     return failures
 
 
-def _give_up(folder: Path, reason: str) -> None:
+def _give_up(run: PlannedRun, results: Path, reason: str) -> None:
     """Note that a run cannot go on: training repeats to the bit, and so does this."""
+    folder = folder_of(run, results)
     if folder.is_dir():
-        write_whole(folder / FAILED, f"{reason}\n")
         drop_model(folder)
+        write_whole(folder / FAILED, f"{reason}\n")
+        put_away(results, run.key)
 
 
 def _reason(error: Exception) -> str:
@@ -84,16 +95,17 @@ def _reason(error: Exception) -> str:
 def _complete(
     run: PlannedRun, place: str, run_options: RunOptions, observer: Observer | None
 ) -> None:
-    """Get one run to all of its ends; keep its checkpoint only in between."""
-    folder = folder_of(run, run_options.results)
-    _finish_replacing(run, folder)
+    """Get one run to all of its ends; keep its folder only in between."""
+    results = run_options.results
+    _put_away_ended(run, results)
     has_run = False
     for until in run.untils:
-        task = find_task(run, until, run_options.results)
+        stored = read_some(results, needed_keys(run))
+        task = find_task(run, until, stored, results)
         task.check_target()
         if task.stored is not None and task.step is Step.FAILED:
             raise RunError(
-                f"{task.stored.failed} (as before; delete {folder} to try again)"
+                f"{task.stored.failed} (as before; {_say_again(run, results)})"
             )
         run_options.say(f"{place} {task.step} to {until.describe(task.target)}")
         if task.step is Step.REUSE:
@@ -102,41 +114,47 @@ def _complete(
         keeps = run_options.keeps_models or until is not run.untils[-1]
         summary = _execute(task, run_options, observer, keeps=keeps)
         run_options.say(f"{place} {_describe(summary)}")
-    if has_run and not run_options.keeps_models:
-        drop_model(folder)
+    if has_run:
+        if not run_options.keeps_models:
+            drop_model(folder_of(run, results))
+        put_away(results, run.key, keeps_folder=run_options.keeps_models)
+
+
+def _put_away_ended(run: PlannedRun, results: Path) -> None:
+    """Do what somebody was killed before: a run that ended has nothing to go on from.
+
+    Raises:
+        RunError: It had other settings.
+    """
+    folder = folder_of(run, results)
+    has_ended = any((folder / name).exists() for name in (SUMMARY, FAILED))
+    if has_ended and not (folder / CHECKPOINT).exists():
+        ended = read_run(folder)
+        if ended is not None:
+            check_same(ended.settings, run, folder)
+        put_away(results, run.key)
+
+
+def _say_again(run: PlannedRun, results: Path) -> str:
+    """Return how to get rid of a run that failed."""
+    scenario, entrant, seed = run.key
+    archive = shlex.quote(str(run_archive(results, scenario)))
+    return f"to try again: zip -d {archive} '{entrant}/seed{seed}/*'"
 
 
 def _execute(
     task: Task, run_options: RunOptions, observer: Observer | None, *, keeps: bool
-) -> Record:
-    """Run a task where nothing is lost if it does not get to its end."""
+) -> Summary:
+    """Run a task in its folder; what is in the archive stays until it is done."""
     folder = folder_of(task.run, run_options.results)
-    settings = run_options.on_device(task.settings)
-    if task.step is not Step.AGAIN:
-        return _run_in(folder, settings, run_options, observer, keeps=keeps)
-    with lock_folder(folder):
-        beside = _beside(folder, "again")
-        summary = _run_in(beside, settings, run_options, observer, keeps=keeps)
-        _replace(folder, beside)
-    return summary
-
-
-def _run_in(
-    place: Path,
-    settings: RunSettings,
-    run_options: RunOptions,
-    observer: Observer | None,
-    *,
-    keeps: bool,
-) -> Record:
-    resumes = (place / CHECKPOINT).exists()
+    resumes = (folder / CHECKPOINT).exists()
     if not resumes:
-        with lock_folder(place):
-            _clear(place)
+        with lock_folder(folder):
+            _clear(task, run_options.results)
     with named(setting_names()):
         return run_experiment(
-            settings,
-            place,
+            run_options.on_device(task.settings),
+            folder,
             resumes=resumes,
             observer=observer,
             keeps_model=keeps,
@@ -144,64 +162,29 @@ def _run_in(
         )
 
 
-def _clear(place: Path) -> None:
+def _clear(task: Task, results: Path) -> None:
     """Delete what a run left that was killed before its first checkpoint.
 
     Raises:
         RunError: Another process has completed the run since it was looked at.
     """
-    if (place / SUMMARY).exists() and read_one(place) is not None:
+    folder = folder_of(task.run, results)
+    now = read_some(results, [task.run.key]).get(task.run.key)
+    n_before = 0 if task.stored is None else len(task.stored.rounds)
+    if now is not None and now.summary is not None and len(now.rounds) > n_before:
         raise RunError(
-            f"{place}: another process has just completed this run; give the same "
+            f"{folder}: another process has just completed this run; give the same "
             "command again"
         )
     for name in (CONFIG, ROUNDS, SUMMARY, MODEL, FAILED):
-        (place / name).unlink(missing_ok=True)
+        (folder / name).unlink(missing_ok=True)
 
 
-def _beside(folder: Path, ending: str) -> Path:
-    return folder.with_name(f"{folder.name}.{ending}")
-
-
-def _replace(folder: Path, beside: Path) -> None:
-    """Put a complete run in the place of a shorter one."""
-    old = _beside(folder, "old")
-    folder.rename(old)
-    beside.rename(folder)
-    shutil.rmtree(old)
-
-
-def _finish_replacing(run: PlannedRun, folder: Path) -> None:
-    """Go on where somebody was killed between having a run and replacing the old one.
-
-    A run beside that is complete has a summary, and no checkpoint to go on from. One
-    that is not longer than what is stored replaces nothing.
-
-    Raises:
-        RunError: The run beside had other settings.
-    """
-    old, beside = _beside(folder, "old"), _beside(folder, "again")
-    if old.exists():
-        with lock_folder(old):
-            if not folder.exists():
-                (beside if beside.exists() else old).rename(folder)
-            shutil.rmtree(old, ignore_errors=True)
-    if (beside / SUMMARY).exists() and not (beside / CHECKPOINT).exists():
-        with lock_folder(folder):
-            new, stored = read_one(beside), read_one(folder)
-            if new is not None:
-                check_same(new.settings, run, beside)
-            if new is None or (stored and len(stored.records) >= len(new.records)):
-                shutil.rmtree(beside)
-            else:
-                _replace(folder, beside)
-
-
-def _describe(summary: Record) -> str:
+def _describe(summary: Summary) -> str:
     return (
-        f"is done: {count(summary['rounds'], 'round')}, accuracy "
-        f"{100 * summary['accuracy']:.2f} %, {summary['payload_mib']:,.1f} MiB, "
-        f"{summary['real_s']:.0f} s"
+        f"is done: {count(summary.rounds, 'round')}, accuracy "
+        f"{100 * summary.accuracy:.2f} %, {summary.payload_mib:,.1f} MiB, "
+        f"{summary.real_s:.0f} s"
     )
 
 

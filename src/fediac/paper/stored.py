@@ -1,70 +1,49 @@
 """What the paper's runs left behind, read without PyTorch and without any model.
 
-A folder of results holds ``runs/<scenario>/<entrant>/seed<k>/``, each with the files
-that ``fediac run`` writes.
+A folder of results holds ``runs/SCENARIO.zip``, an archive of all complete runs: in
+``ENTRANT/seedK`` the files that ``fediac run`` writes. A run that is not complete, or
+whose model was kept, has a folder ``runs/SCENARIO/ENTRANT/seedK``.
 """
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
-from fediac.errors import RunError
-from fediac.runs.provenance import Writer, read_writers
-from fediac.runs.records import (
-    CONFIG,
-    ROUNDS,
-    SUMMARY,
-    Record,
-    find_reached,
-    parse_records,
+from fediac.archives import (
+    SUFFIX,
+    Place,
+    find_below,
+    open_place,
+    read_bytes,
+    replace_folder,
 )
-from fediac.runs.rounds import Fields, parse_object
-from fediac.runs.settings import RunSettings, read_settings
+from fediac.errors import RunError
+from fediac.files import lock_folder
+from fediac.runs.records import CONFIG, ROUNDS, SUMMARY
+from fediac.runs.stored import FAILED, Run, read_run
 
 RUNS = "runs"
 
-FAILED = "failed.txt"
-"""Why a run cannot go on; it would fail again in the same round."""
+Key: TypeAlias = tuple[str, str, int]
+"""Scenario, entrant and seed."""
 
+_KEPT = (CONFIG, ROUNDS, SUMMARY, FAILED)
 _SEED = re.compile(r"seed(0|[1-9][0-9]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """One run of one algorithm as it is compared, with at least one round.
-
-    Attributes:
-        scenario: Data, model and clients, such as ``cifar10-iid``.
-        entrant: The algorithm as it is compared, such as ``fediac-bound``.
-        records: The lines of ``rounds.jsonl``.
-        writers: Software, commit and machine of all who wrote it, in their order.
-        failed: Why it cannot go on; empty where it can.
-    """
-
-    scenario: str
-    entrant: str
-    seed: int
-    settings: RunSettings
-    records: tuple[Record, ...]
-    writers: tuple[Writer, ...] = ()
-    failed: str = ""
-
-    @property
-    def last(self) -> Record:
-        """The line of the last round."""
-        return self.records[-1]
-
-    def reach(self, target: float) -> Record | None:
-        """Return the first round with at least this accuracy."""
-        return find_reached(self.records, target)
-
-
 def run_folder(results: Path, scenario: str, entrant: str, seed: int) -> Path:
-    """Return where a folder of results keeps one run."""
+    """Return where a folder of results keeps one run that is not complete."""
     return results / RUNS / scenario / entrant / f"seed{seed}"
 
 
-def read_stored(results: Path) -> list[StoredRun]:
+def run_archive(results: Path, scenario: str) -> Path:
+    """Return where a folder of results keeps the complete runs of a scenario."""
+    return results / RUNS / f"{scenario}{SUFFIX}"
+
+
+def read_stored(results: Path) -> list[Run]:
     """Return all runs in a folder of results, by scenario, entrant and seed.
 
     A run without a whole round is left out; a folder without runs has none.
@@ -72,61 +51,103 @@ def read_stored(results: Path) -> list[StoredRun]:
     Raises:
         ConfigError, RunError: A file is missing or damaged.
     """
-    runs = []
-    for rounds in (results / RUNS).glob(f"*/*/seed*/{ROUNDS}"):
-        found = _SEED.fullmatch(rounds.parent.name)
-        run = read_one(rounds.parent) if found else None
-        if found and run is not None:
-            if run.seed != int(found[1]):
-                raise RunError(f"{rounds.parent}: holds a run with seed {run.seed}")
-            runs.append(run)
-    return sorted(runs, key=lambda run: (run.scenario, run.entrant, run.seed))
+    found: list[Run] = []
+    for archive in sorted((results / RUNS).glob(f"*{SUFFIX}")):
+        found += _read_below(open_place(archive), f"*/*/{ROUNDS}")
+    found += _read_below(results / RUNS, f"*/*/*/{ROUNDS}")
+    return sorted(by_key(found).values(), key=lambda run: run.key)
 
 
-def read_one(folder: Path) -> StoredRun | None:
-    """Return the run in ``.../<scenario>/<entrant>/seed<k>``, None without a round.
+def by_key(runs: Iterable[Run]) -> dict[Key, Run]:
+    """Return runs by their keys: of several the longest, the first of equals."""
+    kept: dict[Key, Run] = {}
+    for run in runs:
+        other = kept.get(run.key)
+        if other is None or len(run.rounds) > len(other.rounds):
+            kept[run.key] = run
+    return kept
+
+
+def read_some(results: Path, keys: Iterable[Key]) -> dict[Key, Run]:
+    """Return those of some runs that are stored.
 
     Raises:
         ConfigError, RunError: A file is missing or damaged.
     """
-    if not (folder / ROUNDS).exists():
+    found = []
+    for scenario, entrant, seed in keys:
+        archive = run_archive(results, scenario)
+        inside = archive / entrant / f"seed{seed}"
+        for place in (inside, run_folder(results, scenario, entrant, seed)):
+            run = _read(open_place(place))
+            found += [] if run is None else [run]
+    return by_key(found)
+
+
+def _read_below(place: Place, pattern: str) -> list[Run]:
+    found = (_read(_join(place, each.parent)) for each in find_below(place, pattern))
+    return [run for run in found if run is not None]
+
+
+def _join(place: Place, below: PurePosixPath) -> Place:
+    return place.joinpath(*below.parts)
+
+
+def _read(place: Place) -> Run | None:
+    """Return a run that tables can be made of, None where there is none."""
+    seed = _SEED.fullmatch(place.name)
+    run = read_run(place) if seed else None
+    if run is None or seed is None:
         return None
-    # A run that goes on may be writing a line after the whole ones.
-    lines = (folder / ROUNDS).read_bytes().split(b"\n")[:-1]
-    records = parse_records(lines, folder / ROUNDS)
-    if not records:
-        return None
-    _check_costs(records[0], f"{folder / ROUNDS}:1")
-    _check_summary(folder / SUMMARY)
-    settings = read_settings(folder / CONFIG)
-    return StoredRun(
-        scenario=folder.parent.parent.name,
-        entrant=folder.parent.name,
-        seed=settings.seed,
-        settings=settings,
-        records=tuple(records),
-        writers=read_writers(folder / CONFIG),
-        failed=_read_failure(folder / FAILED),
-    )
-
-
-def _read_failure(path: Path) -> str:
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-
-
-def _check_costs(first: Record, where: str) -> None:
-    """Refuse a run that costs nothing: tables say who saves which share of it.
-
-    This is no rule for all runs: updates of zeros need no bytes.
-    """
-    costs = {"payload_mib": first["payload_mib"]}
-    costs |= {f"time_s.{switch}": each for switch, each in first["time_s"].items()}
+    if run.seed != int(seed[1]):
+        raise RunError(f"{run.folder}: holds a run with seed {run.seed}")
+    # Tables say who saves which share; elsewhere updates of zeros need no bytes.
+    first = run.rounds[0]
+    costs = {"payload_mib": first.payload_mib}
+    costs |= {f"time_s.{switch}": each for switch, each in first.time_s.items()}
     for name, cost in costs.items():
         if cost == 0:
-            raise Fields(first, where).wrong(name, "a number above 0", cost)
+            raise RunError(f"{run.folder / ROUNDS}:1: {name} must be above 0, got 0.0")
+    return run
 
 
-def _check_summary(path: Path) -> None:
-    """Refuse a summary that a page could not be made of; a run may have none yet."""
-    if path.is_file():
-        parse_object(path.read_bytes(), str(path))
+def put_away(results: Path, key: Key, *, keeps_folder: bool = False) -> None:
+    """Put a run that has ended into the archive of its scenario.
+
+    What is there of it already gives way; but of a longer run that one which failed was
+    to replace, only the reason is noted.
+
+    Args:
+        results: The folder of results.
+        key: The run.
+        keeps_folder: Leave its folder as well, with the model in it.
+
+    Raises:
+        RunError: Another process is writing to its folder.
+    """
+    scenario, entrant, seed = key
+    folder, archive = run_folder(results, *key), run_archive(results, scenario)
+    with lock_folder(folder):
+        files = _read_kept(folder)
+        before = open_place(archive / entrant / f"seed{seed}")
+        if FAILED in files and _count_rounds(before) > _count_rounds(folder):
+            files = _read_kept(before) | {FAILED: files[FAILED]}
+        replace_folder(archive, f"{entrant}/seed{seed}", files)
+        if keeps_folder:
+            return
+        for name in _KEPT:
+            (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # something else is there, such as other runs
+        for each in (folder, folder.parent, folder.parent.parent):
+            each.rmdir()
+
+
+def _read_kept(place: Place) -> dict[str, bytes]:
+    return {
+        name: read_bytes(place / name) for name in _KEPT if (place / name).is_file()
+    }
+
+
+def _count_rounds(place: Place) -> int:
+    run = read_run(place)
+    return 0 if run is None else len(run.rounds)

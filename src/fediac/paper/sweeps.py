@@ -11,7 +11,6 @@ from rich.console import Group
 from fediac.console import FittedTable
 from fediac.paper.entrants import CANDIDATES, Entrant, find_known
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.stored import StoredRun
 from fediac.paper.target_rows import (
     NOT_YET,
     NOTHING,
@@ -21,6 +20,7 @@ from fediac.paper.target_rows import (
 )
 from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
+from fediac.runs.stored import Run
 
 _Cost: TypeAlias = Callable[[Row], float]
 
@@ -52,7 +52,7 @@ class Candidate:
         return bool(self.rows) and all(row.reached for row in self.rows)
 
 
-def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
+def list_candidates(runs: Sequence[Run]) -> list[Candidate]:
     """Return what is known about every setting of the families that were run."""
     found = []
     names = {run.scenario for run in runs}
@@ -65,7 +65,7 @@ def list_candidates(runs: Sequence[StoredRun]) -> list[Candidate]:
     return found
 
 
-def find_leaders(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
+def find_leaders(scenario: Scenario, runs: Sequence[Run]) -> list[Entrant]:
     """Return each family's settings with the least traffic or time, main ones or not.
 
     These are the best of those that got there, and whoever has spent less and may still
@@ -102,9 +102,7 @@ def _lead(candidates: Sequence[Candidate], costs: Sequence[_Cost]) -> list[str]:
     return [each.entrant for each, own in spent.items() if own <= least]
 
 
-def _family(
-    scenario: Scenario, family: str, runs: Sequence[StoredRun]
-) -> list[Candidate]:
+def _family(scenario: Scenario, family: str, runs: Sequence[Run]) -> list[Candidate]:
     candidates = []
     for entrant in CANDIDATES[family]:
         known = find_known(entrant, scenario.settings)
@@ -122,14 +120,12 @@ def _family(
     ]
 
 
-def _rows(
-    scenario: Scenario, entrant: str, runs: Sequence[StoredRun]
-) -> tuple[Row, ...]:
+def _rows(scenario: Scenario, entrant: str, runs: Sequence[Run]) -> tuple[Row, ...]:
     rows = []
     for run in runs:
         target = find_target(scenario, run.seed, runs)
         if run.entrant == entrant and target is not None:
-            switch = next(iter(run.last["time_s"]))  # training does not depend on it
+            switch = next(iter(run.last.time_s))  # training does not depend on it
             rows.append(make_row(run, scenario, target, switch))
     return tuple(rows)
 

@@ -22,7 +22,6 @@ from fediac.paper.published import (
 )
 from fediac.paper.savings import Saving, find_saving
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.stored import StoredRun
 from fediac.paper.sweeps import find_leaders
 from fediac.paper.target_rows import (
     NOT_YET,
@@ -34,6 +33,7 @@ from fediac.paper.target_rows import (
 )
 from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
+from fediac.runs.stored import Run
 
 _GIVEN = tuple(entrant.name for entrant in MAIN)
 """Entrants with the settings of their scenario's file."""
@@ -94,20 +94,20 @@ class Block:
         return list({row.seed: row.target for row in rows}.values())
 
 
-def list_rows(runs: Sequence[StoredRun], switch: str) -> list[Row]:
+def list_rows(runs: Sequence[Run], switch: str) -> list[Row]:
     """Return the rows of a table: everybody in it whose target is known."""
     return _rows(runs, switch, list_compared)
 
 
-def list_tried(runs: Sequence[StoredRun], switch: str) -> list[Row]:
+def list_tried(runs: Sequence[Run], switch: str) -> list[Row]:
     """Return a row of every run with a setting that was tried, in a table or not."""
     return _rows(runs, switch, lambda scenario, _: _list_settings(scenario))
 
 
 def _rows(
-    runs: Sequence[StoredRun],
+    runs: Sequence[Run],
     switch: str,
-    choose: Callable[[Scenario, Sequence[StoredRun]], list[Entrant]],
+    choose: Callable[[Scenario, Sequence[Run]], list[Entrant]],
 ) -> list[Row]:
     rows = []
     names = {run.scenario for run in runs}
@@ -116,7 +116,7 @@ def _rows(
             for run in runs:
                 if (run.scenario, run.entrant) == (scenario.name, entrant.name):
                     target = find_target(scenario, run.seed, runs)
-                    if target is not None and switch in run.last["time_s"]:
+                    if target is not None and switch in run.last.time_s:
                         rows.append(make_row(run, scenario, target, switch))
     return rows
 
@@ -128,7 +128,7 @@ def _list_settings(scenario: Scenario) -> list[Entrant]:
     return list({each.name: each for each in known}.values())
 
 
-def list_compared(scenario: Scenario, runs: Sequence[StoredRun]) -> list[Entrant]:
+def list_compared(scenario: Scenario, runs: Sequence[Run]) -> list[Entrant]:
     """Return the main entrants, each algorithm's followed by what a sweep found.
 
     A setting that needs less traffic or time than the scenario's has a row of its own:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import StoredRun
+from fediac.runs.stored import Run
 
 NOTHING = "—"
 
@@ -41,12 +41,12 @@ class Row:
     spent_s: float
 
 
-def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> Row:
+def make_row(run: Run, scenario: Scenario, target: float, switch: str) -> Row:
     """Return how a run got to the target in the rounds that its scenario gives it.
 
     What it did later, for a figure, must not change a table.
     """
-    run = replace(run, records=run.records[: scenario.paper.rounds])
+    run = replace(run, rounds=run.rounds[: scenario.paper.rounds])
     at = run.reach(target)
     end = run.last if at is None else at
     return Row(
@@ -57,12 +57,12 @@ def make_row(run: StoredRun, scenario: Scenario, target: float, switch: str) -> 
         target=target,
         reached=at is not None,
         gave_up=at is None
-        and (bool(run.failed) or end["round"] >= scenario.paper.rounds),
-        rounds=end["round"],
-        payload_mib=None if at is None else at["payload_mib"],
-        time_s=None if at is None else at["time_s"][switch],
-        spent_mib=end["payload_mib"],
-        spent_s=end["time_s"][switch],
+        and (bool(run.failed) or end.number >= scenario.paper.rounds),
+        rounds=end.number,
+        payload_mib=None if at is None else at.payload_mib,
+        time_s=None if at is None else at.time_s[switch],
+        spent_mib=end.payload_mib,
+        spent_s=end.time_s[switch],
     )
 
 

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 
 from fediac.paper.entrants import FEDAVG
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import StoredRun
+from fediac.runs.stored import Run
 
 
-def find_target(
-    scenario: Scenario, seed: int, runs: Iterable[StoredRun]
-) -> float | None:
+def find_target(scenario: Scenario, seed: int, runs: Iterable[Run]) -> float | None:
     """Return a scenario's target, None while FedAvg has not run long enough to fix it.
 
     Where the paper gives none, it is a fixed distance below the best accuracy that
@@ -21,9 +19,9 @@ def find_target(
         return paper.target
     for run in runs:
         if (run.scenario, run.entrant, run.seed) == (scenario.name, FEDAVG.name, seed):
-            first = run.records[: paper.fedavg_rounds]
+            first = run.rounds[: paper.fedavg_rounds]
             if len(first) < paper.fedavg_rounds:
                 return None
-            best: float = max(record["accuracy"] for record in first)
+            best = max(each.accuracy for each in first)
             return round(best - paper.below_fedavg, 6)
     return None

@@ -16,7 +16,8 @@ from fediac.plan.networks import NetworkSetting, make_network
 from fediac.runs.algorithm import Settled
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
 from fediac.runs.loop import NoObserver, Observer
-from fediac.runs.records import Record, make_record
+from fediac.runs.recording import make_round
+from fediac.runs.records import Round
 from fediac.runs.settings import RunSettings, StopSettings
 from fediac.runs.versions import describe_versions
 from fediac.sim.simulate import simulate_round
@@ -136,9 +137,9 @@ class _Clock:
         self._network = make_network(
             setting, n_clients=settings.clients.n_clients, threshold=1, seed=self._seed
         )
-        self._before: Record | None = None
+        self._before: Round | None = None
 
-    def record(self, done: FederatedRound) -> Record:
+    def record(self, done: FederatedRound) -> Round:
         """Return the line of one more round."""
         before = self._before
         timing = simulate_round(
@@ -146,8 +147,8 @@ class _Clock:
             self._network,
             seed=self._seed,
             round_number=done.progress.round_number,
-            start_s=0.0 if before is None else before["time_s"][self._switch],
+            start_s=0.0 if before is None else before.time_s[self._switch],
         )
         timings = {self._switch: timing}
-        self._before = make_record(done, timings, before, simulate_s=0.0)
+        self._before = make_round(done, timings, before, simulate_s=0.0, real_s=0.0)
         return self._before

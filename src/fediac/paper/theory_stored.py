@@ -3,15 +3,17 @@
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct
 
 from fediac.core.powerlaw import PowerLaw
 from fediac.errors import RunError, say_reason
 from fediac.files import write_whole
-from fediac.runs.rounds import Fields, is_number, parse_object
+from fediac.runs.records import decode
 from fediac.runs.settings import RunSettings, as_document, parse_run
 
-Part = TypeVar("Part")
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class RankBin:
         chosen: Share of entries that the clients agree on: r, promised and measured.
     """
 
-    first: int
-    last: int
+    first: Positive
+    last: Positive
     magnitude: float
     lowest: float
     highest: float
@@ -75,16 +77,16 @@ class RoundCheck:
         gamma: Relative squared error of the compression.
     """
 
-    round_number: int
-    n_clients: int
-    bits: int
+    round_number: Positive
+    n_clients: Positive
+    bits: Positive
     peak: float
     accuracy: float
-    fits: tuple[PowerLaw, ...]
+    fits: Annotated[tuple[PowerLaw, ...], Meta(min_length=1)]
     law: PowerLaw
     chosen: Compared
     gamma: Compared
-    bins: tuple[RankBin, ...]
+    bins: Annotated[tuple[RankBin, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,33 @@ def load_measurement(path: Path) -> Measurement:
     """
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise RunError(f"{path}: no such file") from None
     except OSError as error:
         raise RunError(f"{path}: {say_reason(error)}") from None
-    return _read_measurement(Fields(parse_object(content, str(path)), str(path)))
+    stored = decode(content, _Stored, str(path))
+    numbers = [each.round_number for each in stored.rounds]
+    if numbers != sorted(set(numbers)):  # each has a row of panels under its name
+        raise RunError(
+            f"{path}: rounds must be of one round after the other, got {numbers}"
+        )
+    return Measurement(
+        settings=parse_run(stored.settings, source=str(path)),
+        dim=stored.dim,
+        n_votes=stored.n_votes,
+        threshold=stored.threshold,
+        rounds=stored.rounds,
+        versions=stored.versions,
+    )
+
+
+class _Stored(Struct, frozen=True):
+    """A measurement with its settings as a file has them."""
+
+    settings: dict[str, Any]
+    dim: Positive
+    n_votes: Positive
+    threshold: Positive
+    rounds: Annotated[tuple[RoundCheck, ...], Meta(min_length=1)]
+    versions: dict[str, str] = {}
 
 
 def _without_none(table: dict[str, Any]) -> dict[str, Any]:
@@ -140,71 +164,3 @@ def _without_none(table: dict[str, Any]) -> dict[str, Any]:
         for key, value in table.items()
         if value is not None
     }
-
-
-def _read_measurement(fields: Fields) -> Measurement:
-    settings = fields.table("settings").values
-    rounds = _take_parts(fields, "rounds", RoundCheck)
-    numbers = [each.round_number for each in rounds]
-    if numbers != sorted(set(numbers)):  # each has a row of panels under its name
-        raise fields.wrong("rounds", "of one round after the other", numbers)
-    return Measurement(
-        settings=parse_run(settings, source=fields.where),
-        dim=_take_whole(fields, "dim"),
-        n_votes=_take_whole(fields, "n_votes"),
-        threshold=_take_whole(fields, "threshold"),
-        rounds=rounds,
-        versions=_read_versions(fields) if "versions" in fields.values else {},
-    )
-
-
-def _read_versions(fields: Fields) -> dict[str, str]:
-    versions = fields.table("versions")
-    for name, value in versions.values.items():
-        if not isinstance(value, str):
-            raise versions.wrong(name, "a string", value)
-    return dict(versions.values)
-
-
-def _read_part(kind: type[Part], fields: Fields) -> Part:
-    """Return an object as a dataclass, every value of the type that its field has."""
-    hints = get_type_hints(kind)
-    values = {name: _take(fields, name, wanted) for name, wanted in hints.items()}
-    try:
-        return kind(**values)
-    except ValueError as error:  # a power law has rules of its own
-        raise RunError(f"{fields.where}: {fields.path}{error}") from None
-
-
-def _take(fields: Fields, key: str, wanted: Any) -> object:  # noqa: ANN401 - any type
-    if get_origin(wanted) is tuple:
-        return _take_parts(fields, key, get_args(wanted)[0])
-    if wanted is int:
-        return _take_whole(fields, key)
-    if wanted is float:
-        return _take_number(fields, key)
-    return _read_part(wanted, fields.table(key))
-
-
-def _take_parts(fields: Fields, key: str, kind: type[Part]) -> tuple[Part, ...]:
-    """Return a list of objects, of which there must be one for anything to be drawn."""
-    values = fields.take(key)
-    if not isinstance(values, list) or not values:
-        raise fields.wrong(key, "a list with at least one object", values)
-    around = {f"{key}[{index}]": value for index, value in enumerate(values)}
-    each = Fields(around, fields.where, fields.path)
-    return tuple(_read_part(kind, part) for _, part in each.tables())
-
-
-def _take_whole(fields: Fields, key: str) -> int:
-    value = fields.take(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise fields.wrong(key, "an integer of at least 1", value)
-    return value
-
-
-def _take_number(fields: Fields, key: str) -> float:
-    value = fields.take(key)
-    if not is_number(value):
-        raise fields.wrong(key, "a number", value)
-    return float(value)

@@ -1,6 +1,6 @@
 """What is to be done for a planned run: nothing, go on, start, or start again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,10 +10,12 @@ from fediac.console import count
 from fediac.errors import RunError
 from fediac.paper.entrants import FEDAVG, decisive
 from fediac.paper.plan import PlannedRun, Until
-from fediac.paper.stored import StoredRun, read_one, run_folder
+from fediac.paper.stored import Key, run_folder
 from fediac.paper.targets import find_target
-from fediac.runs.records import CHECKPOINT, stop_reason
-from fediac.runs.settings import RunSettings, StopSettings, by_key
+from fediac.runs.recording import stop_reason
+from fediac.runs.records import CHECKPOINT
+from fediac.runs.settings import RunSettings, StopSettings, by_key, list_differing
+from fediac.runs.stored import Run
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -66,7 +68,7 @@ class Task:
     until: Until
     step: Step
     target: float | None
-    stored: StoredRun | None
+    stored: Run | None
 
     @property
     def settings(self) -> RunSettings:
@@ -88,55 +90,60 @@ class Task:
 
 
 def folder_of(run: PlannedRun, results: Path) -> Path:
-    """Return where a planned run is kept."""
+    """Return where a planned run is kept while it is not complete."""
     return run_folder(results, *run.key)
 
 
-def find_task(run: PlannedRun, until: Until, results: Path) -> Task:
+def needed_keys(run: PlannedRun) -> tuple[Key, Key]:
+    """Return which stored runs say what is to be done for a planned one."""
+    return run.key, (run.scenario.name, FEDAVG.name, run.seed)
+
+
+def find_task(
+    run: PlannedRun, until: Until, stored: Mapping[Key, Run], results: Path
+) -> Task:
     """Return what is to be done to get a run as far as ``until``.
 
     A stored run that goes far enough needs no checkpoint. One that is shorter goes on
     from its checkpoint; without one it must start again. One that failed would again.
 
+    Args:
+        run: The run.
+        until: How far it goes.
+        stored: Runs by their keys; `needed_keys` names those that matter.
+        results: The folder of results.
+
     Raises:
         RunError: What is stored under this name had other settings.
     """
-    folder = folder_of(run, results)
-    stored = read_one(folder)
-    if stored is not None:
-        check_same(stored.settings, run, folder)
-    target = _read_target(run, results)
-    stop = until.stop(target)
+    own, fedavg = map(stored.get, needed_keys(run))
+    if own is not None:
+        check_same(own.settings, run, own.folder)
+    target = find_target(run.scenario, run.seed, [] if fedavg is None else [fedavg])
     is_known = target is not None or not until.is_to_target
-    if stored is not None and is_known and goes_far_enough(stored, stop):
-        return Task(run, until, Step.REUSE, target, stored)
-    if stored is not None and stored.failed:
-        return Task(run, until, Step.FAILED, target, stored)
-    if (folder / CHECKPOINT).exists():
-        return Task(run, until, Step.RESUME, target, stored)
-    step = Step.START if stored is None else Step.AGAIN
-    return Task(run, until, step, target, stored)
+    if own is not None and is_known and goes_far_enough(own, until.stop(target)):
+        return Task(run, until, Step.REUSE, target, own)
+    if own is not None and own.failed:
+        return Task(run, until, Step.FAILED, target, own)
+    if (folder_of(run, results) / CHECKPOINT).exists():
+        return Task(run, until, Step.RESUME, target, own)
+    step = Step.START if own is None else Step.AGAIN
+    return Task(run, until, step, target, own)
 
 
-def needs_running(run: PlannedRun, results: Path) -> bool:
+def needs_running(run: PlannedRun, stored: Mapping[Key, Run], results: Path) -> bool:
     """Return whether anything of a planned run is to be trained.
 
     Raises:
         RunError: What is stored under this name had other settings.
     """
-    tasks = (find_task(run, until, results) for until in run.untils)
+    tasks = (find_task(run, until, stored, results) for until in run.untils)
     return any(task.step not in (Step.REUSE, Step.FAILED) for task in tasks)
 
 
-def goes_far_enough(stored: StoredRun, stop: StopSettings) -> bool:
+def goes_far_enough(stored: Run, stop: StopSettings) -> bool:
     """Return whether some round of a stored run is where ``stop`` would end it."""
-    return any(stop_reason(stop, record) for record in stored.records)
-
-
-def _read_target(run: PlannedRun, results: Path) -> float | None:
-    folder = run_folder(results, run.scenario.name, FEDAVG.name, run.seed)
-    fedavg = read_one(folder)
-    return find_target(run.scenario, run.seed, [] if fedavg is None else [fedavg])
+    return any(stop_reason(stop, each) for each in stored.rounds)
 
 
 def check_same(stored: RunSettings, run: PlannedRun, place: Path) -> None:
@@ -145,14 +152,12 @@ def check_same(stored: RunSettings, run: PlannedRun, place: Path) -> None:
     Raises:
         RunError: What is stored had other settings.
     """
-    before, now = (
-        by_key(decisive(stored)),
-        by_key(decisive(run.settings)),
-    )
-    for key in now:
-        if before.get(key) != now[key]:
-            raise RunError(
-                f"{place}: {key} of the stored run is {before.get(key)!r}, that of "
-                f"scenario {run.scenario.name} is {now[key]!r}; move it away, or give "
-                "another --out"
-            )
+    now, before = decisive(run.settings), decisive(stored)
+    differing = list_differing([now, before])
+    if differing:
+        key = differing[0]
+        raise RunError(
+            f"{place}: {key} of the stored run is {by_key(before).get(key)!r}, that of "
+            f"scenario {run.scenario.name} is {by_key(now).get(key)!r}; move it away, "
+            "or give another --out"
+        )

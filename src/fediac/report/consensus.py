@@ -4,13 +4,13 @@ A compression error near or above 1 says little about it: what is not sent is ke
 runs with few votes get to their target all the same. Entries agreed on tell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from fediac.names import is_own
 from fediac.number_words import join, percent, whole
-from fediac.report.reading import Run
-from fediac.runs.rounds import Round
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 N_EMPTY = 3
 """Rounds running without any agreed entry that are worth a word."""
@@ -31,14 +31,14 @@ def consensus_notes(run: Run) -> list[str]:
 
 
 def _has_votes(each: Round) -> bool:
-    return bool(each.facts.get("votes")) and "chosen" in each.facts
+    return bool(each.votes)
 
 
 def _nothing(rounds: Sequence[Round]) -> str | None:
     """Say in which rounds running clients agreed on nothing, for the longest while."""
     streaks: list[list[Round]] = [[]]
     for each in rounds:
-        if each.facts["chosen"]:
+        if each.chosen:
             streaks.append([])
         else:
             streaks[-1].append(each)
@@ -67,7 +67,7 @@ def _ever_less(rounds: Sequence[Round]) -> str | None:
 
 
 def _mean(rounds: Sequence[Round]) -> float:
-    return fmean(each.facts["chosen"] for each in rounds)
+    return fmean(each.chosen for each in rounds)
 
 
 def _name(rounds: Sequence[Round]) -> str:
@@ -78,11 +78,10 @@ def _advice(run: Run) -> str:
     """Say what helps clients to agree, as far as the settings leave it open."""
     if is_own(run.algorithm):
         return "more votes or a lower threshold may help"
-    given = run.settings.get("fediac")
-    own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    own = run.settings.of("fediac")
     helps = ["more votes (fediac.n_votes)"]
-    if own.get("threshold") != 1 and run.settings.get("tuning") != "server":
+    if own.threshold != 1 and run.settings.tuning != "server":
         helps.append("a lower threshold (fediac.threshold)")
-    if own.get("law") != "topk":
+    if own.law != "topk":
         helps.append('votes for the largest entries (fediac.law = "topk")')
     return f"{join(helps, 'or')} may help"

@@ -5,7 +5,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fediac.report.reading import Run
+from msgspec import to_builtins
+
+from fediac.runs.stored import Run
 
 
 def render_csv(runs: Sequence[Run]) -> str:
@@ -15,7 +17,7 @@ def render_csv(runs: Sequence[Run]) -> str:
     same floats. Lists are numbers separated by spaces; a phase is named, not numbered.
     """
     lines = [
-        {"run": run.label, "algorithm": run.algorithm, **_flatten(each.record)}
+        {"run": run.label, "algorithm": run.algorithm, **_flatten(to_builtins(each))}
         for run in runs
         for each in run.rounds
     ]
@@ -33,12 +35,12 @@ def _flatten(record: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         name = f"{path}{key}"
         if isinstance(value, Mapping):
             flat |= _flatten(value, f"{name}.")
-        elif isinstance(value, list) and key == "phases":
+        elif isinstance(value, tuple) and key == "phases":
             for phase in value:
                 rest = {part: phase[part] for part in phase if part != "name"}
                 for part, number in _flatten(rest, f"{path}{phase['name']}.").items():
                     flat[part] = flat.get(part, 0) + number  # a peak has its sum's name
-        elif isinstance(value, list):
+        elif isinstance(value, tuple):
             flat[name] = " ".join(str(each) for each in value)
         else:
             flat[name] = value

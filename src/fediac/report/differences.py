@@ -1,11 +1,11 @@
 """In what the settings of runs differ, and which runs repeat each other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from fediac.number_words import NOTHING
-from fediac.report.reading import Run
-from fediac.runs.settings import RunSettings, as_document
+from fediac.runs.settings import as_document, by_key, list_differing
+from fediac.runs.stored import Run
 
 EXPECTED = (
     "algorithm",
@@ -17,33 +17,17 @@ EXPECTED = (
 )
 """Settings that may differ between runs that are compared."""
 
-DRAWN = ("seed", "partition.")
-"""Settings that differ between repeats of a run: the seed, and what it draws."""
-
 
 def differing(runs: Sequence[Run]) -> list[str]:
     """Return the settings whose difference makes a comparison doubtful."""
-    flat = [flat_settings(run) for run in runs]
     own = tuple(f"{run.algorithm}." for run in runs)
-    names = dict.fromkeys(name for each in flat for name in each)
+    documents = [_own_document(run.document, run) for run in runs]
+    # How the data were split is in a run's summary, which is written at its end.
+    partitions = [_partition(run) for run in runs if run.summary is not None]
     return [
-        name
-        for name in names
-        if not name.startswith((*EXPECTED, *own))
-        if not is_shared(name, _that_know(name, flat))
+        *list_differing(documents, but=(*EXPECTED, *own)),
+        *(list_differing(partitions) if partitions else []),
     ]
-
-
-def _that_know(
-    name: str, flat: Sequence[Mapping[str, str]]
-) -> Sequence[Mapping[str, str]]:
-    """Return those whose value of a setting is known.
-
-    How the data were split is in a run's summary, which is written at its end.
-    """
-    if not name.startswith("partition."):
-        return flat
-    return [each for each in flat if name in each]
 
 
 def are_repeats(runs: Sequence[Run]) -> bool:
@@ -51,49 +35,35 @@ def are_repeats(runs: Sequence[Run]) -> bool:
 
     A setting that a run does not have is newer than the run: it had the default.
     """
-    defaults = dict(_flatten(as_document(RunSettings())))
-    flat = [{**defaults, **flat_settings(run)} for run in runs]
-    names = dict.fromkeys(name for each in flat for name in each)
-    seeds = {each["seed"] for each in flat}
-    return len(seeds) == len(runs) > 1 and all(
-        is_shared(name, flat)
-        for name in names
-        if name == "algorithm" or not name.startswith((*EXPECTED, *DRAWN))
-    )
-
-
-def is_shared(name: str, flat: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether all have the same value of a setting, or none has one."""
-    return len({each.get(name) for each in flat}) == 1
+    documents = [_own_document(as_document(run.settings), run) for run in runs]
+    but = tuple(name for name in EXPECTED if name != "algorithm")
+    is_alike = not list_differing(documents, but=(*but, "seed"))
+    return is_alike and len({run.seed for run in runs}) == len(runs) > 1
 
 
 def flat_settings(run: Run) -> dict[str, str]:
     """Return a run's settings by dotted name, without other algorithms' tables."""
+    document = {**_own_document(run.document, run), **_partition(run)}
+    return {name: _as_text(value) for name, value in by_key(document).items()}
+
+
+def _own_document(document: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """Return settings without the tables of algorithms that the run is not of."""
     known = ("data", "model", "clients", "train", "network", "stop", "save", "versions")
-    kept = {
+    return {
         key: value
-        for key, value in run.settings.items()
+        for key, value in document.items()
         if not isinstance(value, Mapping) or key in (*known, run.algorithm)
     }
-    partition = (run.summary or {}).get("partition")
-    if isinstance(partition, Mapping):
-        kept["partition"] = partition
-    return dict(_flatten(kept))
 
 
-def _flatten(table: Mapping[str, Any], path: str = "") -> list[tuple[str, str]]:
-    pairs = []
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            pairs += _flatten(value, f"{path}{key}.")
-        elif not _is_detail(value):
-            pairs.append((f"{path}{key}", _as_text(value)))
-    return pairs
-
-
-def _is_detail(value: object) -> bool:
-    """Return whether this is a list of objects: too much for a table."""
-    return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+def _partition(run: Run) -> dict[str, Any]:
+    """Return how the data were split, but for each client's share of them."""
+    if run.summary is None:
+        return {}
+    facts = asdict(run.summary.partition)
+    del facts["clients"]
+    return {"partition": facts}
 
 
 def _as_text(value: object) -> str:
@@ -101,4 +71,4 @@ def _as_text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return ", ".join(_as_text(each) for each in value)
-    return NOTHING if value is None else str(value)
+    return str(value)

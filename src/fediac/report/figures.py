@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.report.charts import BarChart, DotChart, LineChart
-from fediac.report.reading import Run
 from fediac.report.tables import Table
-from fediac.runs.rounds import Round
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 MAX_SHOWN = 400
 """Rounds of one run that are drawn and listed; more are thinned evenly."""

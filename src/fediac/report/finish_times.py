@@ -6,30 +6,27 @@ from collections.abc import Sequence
 from fediac.number_words import NOTHING, digits, seconds
 from fediac.report.charts import Axis, DotChart, Group
 from fediac.report.figures import Figure, Variant
-from fediac.report.phases import timed_switches, timings_of
-from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
-from fediac.report.tables import Row, Table
-from fediac.runs.rounds import Timing
+from fediac.report.tables import Row, Table, all_switches
+from fediac.runs.records import Timing
+from fediac.runs.stored import Run
 
 N_STOPS = 50
 N_DOTS = 10_000
 """Rounds that the slider stops at and that the table lists, and clients in them all."""
 
 
-def finish_by_client(runs: Sequence[Run]) -> Figure | None:
+def finish_by_client(runs: Sequence[Run]) -> Figure:
     """Return when each client was done in a round, one drawing a switch."""
     variants, rows = [], []
-    for switch in timed_switches(runs):
+    for switch in all_switches(runs):
         timed = [
-            (index, run) for index, run in enumerate(runs) if timings_of(run, switch)
+            (index, run) for index, run in enumerate(runs) if switch in run.switches
         ]
         chart, name = _chart(timed, switch), f"{switch} switch"
         variants.append(Variant(chart, "finish", "switch", switch, name))
         for index, run in timed:
             rows += _finish_rows(index, run, switch)
-    if not variants:
-        return None
     columns = ("run", "switch", "round", "clients")
     return Figure(
         "finish",

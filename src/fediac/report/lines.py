@@ -17,7 +17,6 @@ from fediac.number_words import (
 )
 from fediac.report.charts import Axis, Level, LineChart, Series
 from fediac.report.figures import Figure, Variant, shown_rounds
-from fediac.report.reading import Run
 from fediac.report.scales import (
     Scale,
     fit,
@@ -26,8 +25,9 @@ from fediac.report.scales import (
     wants_log,
 )
 from fediac.report.tables import Row, Table, all_switches
-from fediac.report.target import Target, reach
-from fediac.runs.rounds import VIEWS, Round
+from fediac.report.target import Target
+from fediac.runs.records import VIEWS, Round
+from fediac.runs.stored import Run
 
 Place = Callable[[Round], float | None]
 """A round -> its place along an axis, if it has one."""
@@ -65,7 +65,7 @@ def accuracy_against_time(runs: Sequence[Run], target: Target | None) -> Figure:
             (*columns, "accuracy"),
             lambda each: (
                 *(_number(each.time_s.get(switch)) for switch in switches),
-                _accuracy_text(each),
+                exact_percent(each.accuracy),
             ),
         ),
     )
@@ -103,7 +103,7 @@ def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
             ("payload MiB", "wire MiB", "accuracy"),
             lambda each: (
                 *(digits(each.mib[view]) for view in VIEWS),
-                _accuracy_text(each),
+                exact_percent(each.accuracy),
             ),
         ),
     )
@@ -125,7 +125,7 @@ def _accuracy(
     place, unit, what = measure
     series, sentences = [], [what]
     for index, run in enumerate(runs):
-        ring = None if target is None else reach(run, target.accuracy)
+        ring = None if target is None else run.reach(target.accuracy)
         line = _series(index, run, place, lambda each: each.accuracy, ring)
         if line is None:
             continue
@@ -164,12 +164,10 @@ def _series(
     return Series(index, run.look, tuple(points), tuple(rounds), ringed)
 
 
-def chosen_by_round(runs: Sequence[Run]) -> Figure | None:
-    """Return how many entries a client sent in each round, if runs wrote it."""
+def chosen_by_round(runs: Sequence[Run]) -> Figure:
+    """Return how many entries a client sent in each round."""
     sentences = ["Entries that one client sends, by round."]
     series = _by_round(runs, "chosen")
-    if not series:
-        return None
     for line in series:
         values = [point[1] for point in line.points]
         sentences.append(
@@ -195,23 +193,17 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure | None:
             runs,
             None,
             columns,
-            lambda each: tuple(_whole(each.facts.get(name)) for name in names),
+            lambda each: tuple(whole(getattr(each, name)) for name in names),
         ),
     )
 
 
-def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
-    """Return each round's compression error, if runs wrote it."""
+def gamma_by_round(runs: Sequence[Run]) -> Figure:
+    """Return each round's compression error."""
     series = _by_round(runs, "gamma")
-    if not series:
-        return None
     sentences = [f"Relative squared error of the compression, {GAMMA}, by round."]
     for line in series:
-        values = [
-            each.facts["gamma"]
-            for each in runs[line.run].rounds
-            if "gamma" in each.facts
-        ]
+        values = [each.gamma for each in runs[line.run].rounds]
         n_above = sum(value >= 1.0 for value in values)
         above = f"{n_above} of {count(len(values), 'round')}" if n_above else "never"
         sentences.append(
@@ -240,7 +232,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure | None:
             runs,
             None,
             (GAMMA, "peak", "scale"),
-            lambda each: tuple(_number(each.facts.get(name)) for name in names),
+            lambda each: tuple(digits(getattr(each, name)) for name in names),
         ),
     )
 
@@ -264,7 +256,7 @@ def _by_round(runs: Sequence[Run], fact: str) -> list[Series]:
             index,
             run,
             lambda each: float(each.number),
-            lambda each: each.facts.get(fact),
+            lambda each: float(getattr(each, fact)),
         )
         for index, run in enumerate(runs)
     )
@@ -291,7 +283,7 @@ def _round_table(
     rows = []
     is_thinned = False
     for index, run in enumerate(runs):
-        ring = None if target is None else reach(run, target.accuracy)
+        ring = None if target is None else run.reach(target.accuracy)
         rounds = shown_rounds(run, [ring])
         is_thinned |= len(rounds) < len(run.rounds)
         rows += [
@@ -303,11 +295,3 @@ def _round_table(
 
 def _number(value: float | None) -> str:
     return NOTHING if value is None else digits(value)
-
-
-def _whole(value: float | None) -> str:
-    return NOTHING if value is None else whole(value)
-
-
-def _accuracy_text(each: Round) -> str:
-    return NOTHING if each.accuracy is None else exact_percent(each.accuracy)

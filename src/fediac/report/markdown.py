@@ -45,9 +45,8 @@ def render_markdown(report: Report) -> str:
         parts.append(_escape(report.target.origin))
     parts += _section(end_table(runs))
     for figure in (bytes_by_phase(runs), time_by_phase(runs)):
-        if figure is not None:
-            parts += [f"## {figure.title}", _escape(figure.table.caption)]
-            parts.append(_table(figure.table))
+        parts += [f"## {figure.title}", _escape(figure.table.caption)]
+        parts.append(_table(figure.table))
     for table in settings_tables(runs):
         parts += _section(table)
     parts.append(f"Made by fediac {report.version}.")

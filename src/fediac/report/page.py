@@ -19,7 +19,6 @@ from fediac.report.lines import (
     gamma_by_round,
 )
 from fediac.report.phases import bytes_by_phase, time_by_phase
-from fediac.report.reading import Run
 from fediac.report.settings import settings_tables
 from fediac.report.summary import (
     cautions,
@@ -30,7 +29,8 @@ from fediac.report.summary import (
 )
 from fediac.report.tables import all_switches, end_table, target_table
 from fediac.report.target import Target
-from fediac.runs.rounds import VIEWS
+from fediac.runs.records import VIEWS
+from fediac.runs.stored import Run
 
 _UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|MiB|s|\u00d7)(?:\W|$))")
 
@@ -92,7 +92,7 @@ def _figures(report: Report) -> list[Figure]:
         gamma_by_round(runs),
         finish_by_client(runs),
     )
-    return [each for each in figures if each is not None and each.variants]
+    return list(figures)
 
 
 @cache

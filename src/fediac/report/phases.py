@@ -7,10 +7,10 @@ from fediac.core.ledger import MIB
 from fediac.number_words import NOTHING, digits, mib, seconds
 from fediac.report.charts import Axis, Bar, BarChart, Group
 from fediac.report.figures import Figure, Variant
-from fediac.report.reading import Run
 from fediac.report.scales import fit_from_zero
 from fediac.report.tables import Row, Table, all_switches
-from fediac.runs.rounds import VIEWS, Timing
+from fediac.runs.records import VIEWS, Timing
+from fediac.runs.stored import Run
 
 
 def bytes_by_phase(runs: Sequence[Run]) -> Figure:
@@ -47,7 +47,7 @@ def phases_of(run: Run) -> list[str]:
         dict.fromkeys(
             phase
             for each in run.rounds
-            for direction in each.traffic["payload"].values()
+            for direction in (each.traffic.payload.up, each.traffic.payload.down)
             for phase in direction
         )
     )
@@ -55,7 +55,11 @@ def phases_of(run: Run) -> list[str]:
 
 def phase_bytes(run: Run, view: str, direction: str, phase: str) -> float:
     """Return what a run sent in a phase, all rounds together."""
-    return sum(each.traffic[view][direction].get(phase, 0.0) for each in run.rounds)
+    total = 0.0
+    for each in run.rounds:
+        sent = getattr(getattr(each.traffic, view), direction)
+        total += sent.get(phase, 0.0)
+    return total
 
 
 def _bytes_table(runs: Sequence[Run]) -> Table:
@@ -84,21 +88,19 @@ def _bytes_table(runs: Sequence[Run]) -> Table:
     )
 
 
-def time_by_phase(runs: Sequence[Run]) -> Figure | None:
+def time_by_phase(runs: Sequence[Run]) -> Figure:
     """Return the mean seconds of a round by phase, one drawing a switch."""
     variants, rows = [], []
-    for switch in timed_switches(runs):
+    for switch in all_switches(runs):
         groups = [
             _time_group(index, run, switch)
             for index, run in enumerate(runs)
-            if timings_of(run, switch)
+            if switch in run.switches
         ]
         rows += [row for group in groups for row in _time_rows(group, switch)]
         chart = _bar_chart(groups, "mean simulated time of a round in s", "seconds")
         name = f"{switch} switch"
         variants.append(Variant(chart, "phase-time", "switch", switch, name))
-    if not variants:
-        return None
     return Figure(
         "phase-time",
         "Time by phase",
@@ -116,7 +118,7 @@ def time_by_phase(runs: Sequence[Run]) -> Figure | None:
 
 def _time_group(index: int, run: Run, switch: str) -> Group:
     round_s = statistics.fmean(each.round_s[switch] for each in run.rounds)
-    bars = _time_bars(timings_of(run, switch))
+    bars = _time_bars([each.timing[switch] for each in run.rounds])
     return _group(index, run, f"{seconds(round_s)} a round", bars, "s")
 
 
@@ -134,22 +136,6 @@ def _time_rows(group: Group, switch: str) -> list[Row]:
         )
         for bar in group.bars
     ]
-
-
-def timed_switches(runs: Sequence[Run]) -> list[str]:
-    """Return the switches whose time some run wrote down by phase."""
-    return [
-        switch
-        for switch in all_switches(runs)
-        if any(timings_of(run, switch) for run in runs)
-    ]
-
-
-def timings_of(run: Run, switch: str) -> list[Timing]:
-    """Return a run's timings with a switch, or none unless every round has one."""
-    timings = [each.timing[switch] for each in run.rounds if switch in each.timing]
-    is_whole = all(switch in each.round_s for each in run.rounds)
-    return timings if is_whole and len(timings) == len(run.rounds) else []
 
 
 def _time_bars(timings: Sequence[Timing]) -> tuple[Bar, ...]:

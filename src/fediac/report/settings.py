@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from fediac.number_words import NOTHING
-from fediac.report.differences import flat_settings, is_shared
-from fediac.report.reading import Run
+from fediac.report.differences import flat_settings
 from fediac.report.tables import Row, Table
+from fediac.runs.settings import list_differing
+from fediac.runs.stored import Run
 
 
 def settings_tables(runs: Sequence[Run]) -> list[Table]:
@@ -14,7 +15,8 @@ def settings_tables(runs: Sequence[Run]) -> list[Table]:
     names = list(dict.fromkeys(name for each in flat for name in each))
     if len(runs) > 1 and all(run.label == run.algorithm for run in runs):
         names.remove("algorithm")
-    shared = [name for name in names if is_shared(name, flat)]
+    differ = set(list_differing(flat))
+    shared = [name for name in names if name not in differ]
     tables = []
     if shared:
         caption = "Settings" if len(runs) == 1 else "Settings all runs share"
@@ -24,7 +26,7 @@ def settings_tables(runs: Sequence[Run]) -> list[Table]:
         rows = tuple(
             Row((name, *(each.get(name, NOTHING) for each in flat)))
             for name in names
-            if name not in shared
+            if name in differ
         )
         columns = ("setting", *(run.label for run in runs))
         words = tuple(range(len(columns)))

@@ -1,6 +1,6 @@
 """The report in plain words: who got there with least, and what to be careful about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.console import count
@@ -15,17 +15,16 @@ from fediac.number_words import (
 )
 from fediac.report.consensus import consensus_notes
 from fediac.report.differences import are_repeats, differing
-from fediac.report.reading import Run
 from fediac.report.target import (
     Standing,
     Target,
-    best_accuracy,
     rank,
     repeats,
     saving,
     second_best,
 )
-from fediac.runs.rounds import Round
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +37,33 @@ class Headline:
 
 def title(runs: Sequence[Run]) -> str:
     """Return what the report is about, in a few words."""
-    names = {_setting(run, "data", "name", "dataset") for run in runs}
-    models = {_setting(run, "model", "name", "model") for run in runs}
-    topic = ", ".join(sorted(each for each in names | models if each))
+    names = {
+        run.summary.dataset if run.summary else run.settings.data.name for run in runs
+    }
+    models = {run.settings.model.name for run in runs}
+    topic = ", ".join(sorted(names | models))
     if len(names) == len(models) == 1:
-        topic = ", ".join(each for each in (*names, *models) if each)
+        topic = ", ".join((*names, *models))
     about = runs[0].label if len(runs) == 1 else f"{len(runs)} runs compared"
     if are_repeats(runs):
         about = f"{short_name(runs[0].algorithm)}, {count(len(runs), 'run')}"
-    return f"{about}: {topic}" if topic else about
+    return f"{about}: {topic}"
 
 
 def subtitle(runs: Sequence[Run]) -> str:
     """Return what all runs share, in a few words."""
     parts = []
     for key, noun in (("n_clients", "client"), ("dim", "parameter")):
-        values = [(run.summary or {}).get(key) for run in runs]
-        numbers = {value for value in values if isinstance(value, int)}
+        numbers = {getattr(run.summary, key) for run in runs if run.summary}
         if len(numbers) == 1:
             parts.append(count(numbers.pop(), noun))
     n_rounds = sorted({len(run.rounds) for run in runs})
     first = f"{whole(n_rounds[0])} to " if n_rounds[1:] else ""
     parts.append(first + count(n_rounds[-1], "round"))
-    seeds = {str(run.settings.get("seed", "")) for run in runs}
-    if len(seeds) == 1 and (seed := seeds.pop()):
-        parts.append(f"seed {seed}")
+    seeds = {run.seed for run in runs}
+    if len(seeds) == 1:
+        parts.append(f"seed {seeds.pop()}")
     return " · ".join(parts)
-
-
-def _setting(run: Run, table: str, key: str, summary_key: str) -> str:
-    value = (run.summary or {}).get(summary_key)
-    place = run.settings.get(table)
-    if value is None and isinstance(place, Mapping):
-        value = place.get(key)
-    return "" if value is None else str(value)
 
 
 def summarize(runs: Sequence[Run], target: Target | None) -> list[str]:
@@ -193,7 +185,7 @@ def _losers(runs: Sequence[Run]) -> list[str]:
     if not runs:
         return []
     names = join([_name(run) for run in runs])
-    bests = join([f"{_best(run)} in round {_best_round(run)}" for run in runs])
+    bests = join([_best(run) for run in runs])
     noun = "Its best was" if len(runs) == 1 else "Their best were"
     return [f"{names} never reached it. {noun} {bests}."]
 
@@ -202,27 +194,22 @@ def _nobody(runs: Sequence[Run], target: Target) -> list[str]:
     goal = percent(target.accuracy)
     who = "The run" if len(runs) == 1 else f"None of the {len(runs)} runs"
     verb = "did not reach" if len(runs) == 1 else "reached"
-    nearest = max(runs, key=best_accuracy)
+    nearest = max(runs, key=lambda run: run.best.accuracy)
     sentences = [f"{who} {verb} {goal} accuracy."]
-    if nearest.best is not None:
-        several = f"The nearest was {_name(nearest)} with"
-        sentences.append(
-            f"{'Its best was' if len(runs) == 1 else several} {_best(nearest)} in "
-            f"round {_best_round(nearest)}, after {_costs(nearest.best)}."
-        )
-    return sentences
+    several = f"The nearest was {_name(nearest)} with"
+    return [
+        *sentences,
+        f"{'Its best was' if len(runs) == 1 else several} {_best(nearest)}, after "
+        f"{_costs(nearest.best)}.",
+    ]
 
 
 def _without_target(runs: Sequence[Run]) -> list[str]:
-    sentences = []
-    for run in runs:
-        if run.best is None:
-            sentences.append(f"{_name(run)} measured no accuracy.")
-        else:
-            sentences.append(
-                f"{_name(run)} had its best accuracy, {_best(run)}, in round "
-                f"{_best_round(run)}, after {_costs(run.best)}."
-            )
+    sentences = [
+        f"{_name(run)} had its best accuracy, {percent(run.best.accuracy)}, in round "
+        f"{whole(run.best.number)}, after {_costs(run.best)}."
+        for run in runs
+    ]
     return [*sentences, "No target accuracy is set, so none is compared."]
 
 
@@ -235,11 +222,7 @@ def _costs(at: Round) -> str:
 
 
 def _best(run: Run) -> str:
-    return "none" if run.best is None else percent(best_accuracy(run))
-
-
-def _best_round(run: Run) -> str:
-    return "0" if run.best is None else whole(run.best.number)
+    return f"{percent(run.best.accuracy)} in round {whole(run.best.number)}"
 
 
 def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
@@ -271,12 +254,10 @@ def headlines(runs: Sequence[Run], target: Target | None) -> list[Headline]:
 
 
 def _plain_headlines(runs: Sequence[Run]) -> list[Headline]:
-    run = max(runs, key=best_accuracy)
-    if run.best is None:
-        return []
+    run = max(runs, key=lambda run: run.best.accuracy)
     best = run.best
     return [
-        Headline(percent(best.accuracy or 0.0), f"best accuracy, {_name(run)}"),
+        Headline(percent(best.accuracy), f"best accuracy, {_name(run)}"),
         Headline(whole(best.number), "its round"),
         Headline(mib(best.mib["payload"]), "payload until then"),
         *(

@@ -13,7 +13,6 @@ from fediac.number_words import (
     whole,
 )
 from fediac.report.differences import are_repeats
-from fediac.report.reading import Run
 from fediac.report.target import (
     Standing,
     Target,
@@ -21,7 +20,8 @@ from fediac.report.target import (
     saving,
     second_best,
 )
-from fediac.runs.rounds import VIEWS
+from fediac.runs.records import VIEWS
+from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def end_table(runs: Sequence[Run]) -> Table:
         cells = [
             run.label,
             whole(last.number),
-            NOTHING if last.accuracy is None else exact_percent(last.accuracy),
-            NOTHING if best is None else exact_percent(best.accuracy or 0.0),
+            exact_percent(last.accuracy),
+            exact_percent(best.accuracy),
             *(digits(last.mib[view]) for view in VIEWS),
             *(
                 digits(last.time_s[switch]) if switch in last.time_s else NOTHING
@@ -146,6 +146,4 @@ def end_table(runs: Sequence[Run]) -> Table:
 
 def stopped(run: Run) -> str:
     """Return why a run ended, in words."""
-    if run.summary is None:
-        return "not finished"
-    return str(run.summary.get("stopped") or NOTHING)
+    return "not finished" if run.summary is None else run.summary.stopped

@@ -1,17 +1,13 @@
 """Who reached the target accuracy, with how much traffic, and who saved how much."""
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.number_words import join, percent
 from fediac.report.differences import are_repeats
-from fediac.report.reading import Run
-from fediac.runs.rounds import Round
-
-_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+")
+from fediac.runs.records import Round
+from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +30,6 @@ class Standing:
         return math.inf if self.reached is None else self.reached.mib[view]
 
 
-def parse_accuracy(text: str, *, name: str = "target") -> float:
-    """Return an accuracy written like 0.63 or 63%.
-
-    Args:
-        text: What was written.
-        name: What to call it in an error.
-    """
-    written = text.strip()
-    share = _PERCENT.fullmatch(written)
-    value = math.nan
-    if share is not None:
-        value = float(share[1]) / 100.0
-    elif _NUMBER.fullmatch(written):
-        value = float(written)
-    if not 0.0 < value <= 1.0:
-        raise ValueError(
-            f"{name} must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
-            f"got {text!r}"
-        )
-    return value
-
-
 def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
     """Return the accuracy to compare at, or None where there is none to be had.
 
@@ -69,7 +43,7 @@ def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
         return Target(accuracy, "The target is set in the runs.")
     if len(runs) == 1:
         return None
-    shared = min(map(best_accuracy, runs))
+    shared = min(run.best.accuracy for run in runs)
     accuracy = math.floor(round(100.0 * shared, 6)) / 100.0
     if accuracy <= 0.0:
         return None
@@ -84,36 +58,15 @@ def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
 
 def _own_target(run: Run) -> float | None:
     """Return the accuracy a run was set to reach."""
-    for place in ((run.summary or {}).get("target"), run.settings.get("stop")):
-        if not isinstance(place, Mapping):
-            continue
-        value = place.get("accuracy", place.get("target"))
-        if isinstance(value, str):
-            return parse_accuracy(value)
-        if isinstance(value, int | float) and 0.0 < value <= 1.0:
-            return float(value)
-    return None
-
-
-def reach(run: Run, accuracy: float) -> Round | None:
-    """Return the first round with at least this accuracy."""
-    for each in run.rounds:
-        if each.accuracy is not None and each.accuracy >= accuracy:
-            return each
-    return None
+    if run.summary is not None and run.summary.target is not None:
+        return run.summary.target.accuracy
+    return run.settings.stop.target
 
 
 def rank(runs: Sequence[Run], target: Target, view: str) -> list[Standing]:
     """Return the runs by traffic to the target; last are those that never got there."""
-    standings = [Standing(run, reach(run, target.accuracy)) for run in runs]
-    return sorted(
-        standings, key=lambda each: (each.mib(view), -best_accuracy(each.run))
-    )
-
-
-def best_accuracy(run: Run) -> float:
-    """Return the highest accuracy that a run had, 0 if it measured none."""
-    return run.best.accuracy or 0.0 if run.best else 0.0
+    standings = [Standing(run, run.reach(target.accuracy)) for run in runs]
+    return sorted(standings, key=lambda each: (each.mib(view), -each.run.best.accuracy))
 
 
 def second_best(standings: Sequence[Standing]) -> Standing | None:

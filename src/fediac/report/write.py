@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fediac.console import count, own_version, write_json
+from fediac.core.shares import parse_portion
 from fediac.errors import ConfigError, RunError
 from fediac.files import write_whole
 from fediac.number_words import whole
@@ -14,7 +15,7 @@ from fediac.report.markdown import render_markdown
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
 from fediac.report.summary import cautions
-from fediac.report.target import choose_target, parse_accuracy
+from fediac.report.target import choose_target
 from fediac.runs.records import CONFIG, ROUNDS, SUMMARY
 
 
@@ -54,7 +55,7 @@ def write_report(
         raise ValueError("--json says where the report is: give -o a file, not -")
     kind = kind or _kind_of(output)
     output = output or Path(f"report.{kind.value}")
-    asked = None if target is None else parse_accuracy(target, name="--target")
+    asked = None if target is None else parse_portion(target, name="--target")
     runs, left_out = read_runs(paths)
     report = Report(runs, choose_target(runs, asked), left_out, own_version())
     content = _render(report, kind)

@@ -9,15 +9,15 @@ from fediac.imports import hash_source
 from fediac.names import is_own
 from fediac.runs.build import choose_device
 from fediac.runs.provenance import WENT_ON, as_versions, read_writers
-from fediac.runs.records import (
-    CHECKPOINT,
-    CONFIG,
-    ROUNDS,
-    SUMMARY,
-    parse_records,
-    stop_reason,
+from fediac.runs.recording import stop_reason
+from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, read_rounds
+from fediac.runs.settings import (
+    RunSettings,
+    as_document,
+    by_key,
+    list_differing,
+    read_settings,
 )
-from fediac.runs.settings import RunSettings, as_document, by_key, read_settings
 from fediac.runs.versions import describe_training, describe_versions
 
 MODEL = "model.safetensors"
@@ -131,15 +131,14 @@ def _check_same(config: Path, settings: RunSettings) -> None:
     One that was begun before a setting existed has had its default.
     """
     document, before = _resolved(settings), _plain(read_settings(config))
-    compared = document.keys() - {"stop", "save"}
-    wanted = by_key({name: document[name] for name in compared})
-    had = by_key({name: before[name] for name in compared & before.keys()})
-    for key in {**wanted, **had}:
-        if wanted.get(key) != had.get(key):
-            raise ConfigError(
-                f"{config}: {key} was {had.get(key)!r}, got {wanted.get(key)!r}; "
-                "going on needs the same settings, but for [stop] and [save]"
-            )
+    differing = list_differing([document, before], but=("stop.", "save."))
+    if differing:
+        key = differing[0]
+        had, wanted = by_key(before).get(key), by_key(document).get(key)
+        raise ConfigError(
+            f"{config}: {key} was {had!r}, got {wanted!r}; going on needs the same "
+            "settings, but for [stop] and [save]"
+        )
 
 
 def _check_own_code(config: Path, settings: RunSettings) -> None:
@@ -190,8 +189,8 @@ def _is_over(settings: RunSettings, folder: Path) -> bool:
     if not (folder / SUMMARY).exists():
         return False
     path = folder / ROUNDS
-    records = parse_records(path.read_bytes().splitlines(), path)
-    return bool(records) and bool(stop_reason(settings.stop, records[-1]))
+    rounds = read_rounds(path.read_bytes().splitlines(), path)
+    return bool(rounds) and bool(stop_reason(settings.stop, rounds[-1]))
 
 
 _HASH = "_sha256"

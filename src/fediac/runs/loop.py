@@ -3,10 +3,12 @@
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import structs
 
 from fediac.compressors import Libra
 from fediac.compressors.forecast import tally_threshold
@@ -34,16 +36,8 @@ from fediac.runs.folder import (
     drop_model,
     write_config,
 )
-from fediac.runs.records import (
-    ROUNDS,
-    SUMMARY,
-    Record,
-    RoundLog,
-    make_record,
-    stop_reason,
-    summarize,
-    write_summary,
-)
+from fediac.runs.recording import RoundLog, make_round, stop_reason, write_summary
+from fediac.runs.records import ROUNDS, SUMMARY, Round, Summary, summarize
 from fediac.runs.schedule import CheckpointSchedule
 from fediac.runs.server_tuning import tune_on_server
 from fediac.runs.settings import RunSettings
@@ -57,7 +51,7 @@ class Observer(Protocol):
     """An observer of a run: it is told what happens, and changes nothing."""
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: Record | None
+        self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
         """A run starts, or goes on after the round ``before``."""
         ...
@@ -66,7 +60,7 @@ class Observer(Protocol):
         """One more client of the round has finished its training."""
         ...
 
-    def round_done(self, record: Record) -> None:
+    def round_done(self, record: Round) -> None:
         """A round is over."""
         ...
 
@@ -75,14 +69,14 @@ class NoObserver:
     """For runs that nobody observes."""
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: Record | None
+        self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
         """Do nothing."""
 
     def client_done(self) -> None:
         """Do nothing."""
 
-    def round_done(self, record: Record) -> None:
+    def round_done(self, record: Round) -> None:
         """Do nothing."""
 
 
@@ -130,7 +124,7 @@ def run_experiment(
     observer: Observer | None = None,
     keeps_model: bool = True,
     allows_other_kernels: bool = False,
-) -> Record:
+) -> Summary:
     """Run until a stop is reached, write everything to ``folder``, return the summary.
 
     Args:
@@ -169,7 +163,7 @@ def run_experiment(
         prepared.engine.close()
 
 
-def _complete(run: _Run) -> Record:
+def _complete(run: _Run) -> Summary:
     """Run to a stop and leave in the folder what is to be kept; return the summary."""
     summary = _go_on(run)
     write_summary(run.folder, summary)
@@ -178,7 +172,7 @@ def _complete(run: _Run) -> Record:
     return summary
 
 
-def _go_on(run: _Run) -> Record:
+def _go_on(run: _Run) -> Summary:
     """Run from the last checkpoint to a stop, save the model, return the summary."""
     settings, federation = run.prepared.settings, run.prepared.federation
     point, records = _load(run)
@@ -187,7 +181,7 @@ def _go_on(run: _Run) -> Record:
     )  # who cannot go on has written nothing
     # A run over several sessions has taken as long as all of them.
     before = records[-1] if records else None
-    run = replace(run, began=run.began - (before["real_s"] if before else 0.0))
+    run = replace(run, began=run.began - (before.real_s if before else 0.0))
     run.observer.start(settings, federation.n_participants, before)
     point, reason = _train(run, point, records)
     if run.keeps_model:
@@ -196,7 +190,7 @@ def _go_on(run: _Run) -> Record:
     return _summarize(run.prepared, records, reason)
 
 
-def _train(run: _Run, point: _Point, records: list[Record]) -> tuple[_Point, str]:
+def _train(run: _Run, point: _Point, records: list[Round]) -> tuple[_Point, str]:
     """Run rounds until a stop; return where that is and why it is the end."""
     settings = run.prepared.settings
     reason = stop_reason(settings.stop, records[-1]) if records else ""
@@ -246,7 +240,7 @@ def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
     }
 
 
-def _load(run: _Run) -> tuple[_Point, list[Record]]:
+def _load(run: _Run) -> tuple[_Point, list[Round]]:
     """Return where the run is: at its last checkpoint, or at the start."""
     prepared = run.prepared
     federation = prepared.federation
@@ -293,7 +287,7 @@ def _say_dropped(folder: Path, saved: int) -> None:
     sys.stderr.write(f"{folder}: {lost} in no checkpoint, and run again\n")
 
 
-def _one_round(run: _Run, point: _Point, records: list[Record]) -> _Point:
+def _one_round(run: _Run, point: _Point, records: list[Round]) -> _Point:
     """Run and log one more round; return where the run is after it."""
     settings, prepared = run.prepared.settings, run.prepared
     done = prepared.federation.run_round(
@@ -311,19 +305,25 @@ def _one_round(run: _Run, point: _Point, records: list[Record]) -> _Point:
             network,
             seed=settings.seed,
             round_number=done.progress.round_number,
-            start_s=0.0 if before is None else before["time_s"][name],
+            start_s=0.0 if before is None else before.time_s[name],
             pauses=done.pauses,
         )
         for name, network in point.networks.items()
     }
-    now = time.perf_counter()
-    record = make_record(done, timings, before, simulate_s=now - start)
-    after = replace(point, progress=done.progress)
+    simulate_s = time.perf_counter() - start
+    after, tuned = replace(point, progress=done.progress), None
     if is_tuned_by_server(settings) and not before:
         settled = _tune(prepared, done)
         after = _Point(done.progress, settled, _networks(prepared, settled))
-        record["tuned"] = dict(settled.numbers)
-    record["real_s"] = time.perf_counter() - run.began
+        tuned = dict(settled.numbers)
+    record = make_round(
+        done,
+        timings,
+        before,
+        simulate_s=simulate_s,
+        real_s=time.perf_counter() - run.began,
+        tuned=tuned,
+    )
     records.append(record)
     RoundLog(run.folder).append(record)
     run.observer.round_done(record)
@@ -352,21 +352,17 @@ def _save(run: _Run, point: _Point) -> None:
     save_checkpoint(run.folder, Checkpoint(point.progress, point.settled))
 
 
-def _summarize(prepared: PreparedRun, records: list[Record], reason: str) -> Record:
-    settings, partition = prepared.settings, prepared.partition
-    return {
-        "algorithm": settings.algorithm,
-        "dataset": prepared.dataset.name,
-        "model": settings.model.name,
-        "dim": prepared.federation.model.dim,
-        "n_clients": settings.clients.n_clients,
-        "seed": settings.seed,
-        **summarize(records, settings.stop.target),
-        "partition": {
-            "name": partition.name,
-            "sha256": partition.sha256,
-            **asdict(partition.statistics()),
-        },
-        "stopped": reason,
-        "real_s": records[-1]["real_s"],
-    }
+def _summarize(prepared: PreparedRun, records: list[Round], reason: str) -> Summary:
+    settings = prepared.settings
+    return Summary(
+        **structs.asdict(summarize(records, settings.stop.target)),
+        algorithm=settings.algorithm,
+        dataset=prepared.dataset.name,
+        model=settings.model.name,
+        dim=prepared.federation.model.dim,
+        n_clients=settings.clients.n_clients,
+        seed=settings.seed,
+        partition=prepared.partition.statistics(),
+        stopped=reason,
+        real_s=records[-1].real_s,
+    )

@@ -13,7 +13,7 @@ from rich.progress import (
 )
 
 from fediac.names import short_name
-from fediac.runs.records import Record
+from fediac.runs.records import Round
 from fediac.runs.settings import RunSettings
 
 
@@ -50,12 +50,12 @@ class ProgressBars:
         self._bars.stop()
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: Record | None
+        self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
         """Show the bars of one run."""
         for task in self._bars.task_ids:
             self._bars.remove_task(task)
-        done = 0 if before is None else before["round"]
+        done = 0 if before is None else before.number
         self._rounds = self._bars.add_task(
             f"{short_name(settings.algorithm)}: rounds",
             total=settings.stop.n_rounds,
@@ -70,14 +70,14 @@ class ProgressBars:
         """Move the bar of clients."""
         self._bars.advance(self._clients)
 
-    def round_done(self, record: Record) -> None:
+    def round_done(self, record: Round) -> None:
         """Move the bar of rounds and say how good the model is."""
-        time_s = next(iter(record["time_s"].values()))
+        time_s = next(iter(record.time_s.values()))
         note = (
-            f"accuracy {100 * record['accuracy']:.1f} %  "
-            f"{record['payload_mib']:,.0f} MiB  {time_s:,.0f} s simulated"
+            f"accuracy {100 * record.accuracy:.1f} %  "
+            f"{record.payload_mib:,.0f} MiB  {time_s:,.0f} s simulated"
         )
-        if record.get("votes") and not record["chosen"]:
+        if record.votes and not record.chosen:
             note += "  nothing agreed on"
-        self._bars.update(self._rounds, completed=record["round"], note=note)
+        self._bars.update(self._rounds, completed=record.number, note=note)
         self._bars.reset(self._clients)

@@ -18,27 +18,34 @@ WENT_ON = "went_on"
 
 
 def read_writers(config: Path) -> tuple[Writer, ...]:
+    """Return all who wrote the run whose settings are in a file, in their order."""
+    return parse_writers(read_table(config), source=str(config))
+
+
+def parse_writers(document: Mapping[str, Any], *, source: str) -> tuple[Writer, ...]:
     """Return all who wrote a run, in their order.
 
     Args:
-        config: A file of settings that can be read.
+        document: What its ``config.toml`` holds.
+        source: That file, for errors.
 
     Raises:
         ConfigError: What it says of them is none of that.
     """
-    versions = read_table(config).get("versions", {})
+    versions = document.get("versions", {})
     if not isinstance(versions, dict):
-        raise ConfigError(f"{config}: versions must be a table, got {versions!r}")
-    earlier = versions.pop(EARLIER, [])
+        raise ConfigError(f"{source}: versions must be a table, got {versions!r}")
+    earlier = versions.get(EARLIER, [])
     if not isinstance(earlier, list) or not all(isinstance(e, dict) for e in earlier):
         raise ConfigError(
-            f"{config}: versions.{EARLIER} must be a list of tables, got {earlier!r}"
+            f"{source}: versions.{EARLIER} must be a list of tables, got {earlier!r}"
         )
-    writers = tuple(each for each in (*earlier, versions) if each)
+    own = {name: each for name, each in versions.items() if name != EARLIER}
+    writers = tuple(each for each in (*earlier, own) if each)
     for name, value in (pair for each in writers for pair in each.items()):
         if not isinstance(value, str):
             raise ConfigError(
-                f"{config}: versions.{name} must be a string, got {value!r}"
+                f"{source}: versions.{name} must be a string, got {value!r}"
             )
     return writers
 

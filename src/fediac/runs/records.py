@@ -1,252 +1,268 @@
-"""What a run writes: one line a round, and a summary."""
+"""What a run leaves behind: a line a round, and a summary; checked when read.
 
-import json
-import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+These types are all there is to the files: a run writes them, and whoever reads a run
+gets them back. Names are those in the files, but for ``number``, which is ``round``
+there.
+"""
 
-from fediac.console import count
-from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
-from fediac.errors import RunError, say_count
-from fediac.files import write_whole
-from fediac.runs.rounds import (
-    Round,
-    check_next,
-    parse_object,
-    read_whole_round,
-)
-from fediac.runs.settings import StopSettings
-from fediac.sim.timing import RoundTiming
-from fediac.transports import WIRE
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, TypeAlias, TypeVar
 
-if TYPE_CHECKING:  # what is stored can be read where PyTorch is not installed
-    from fediac.training.federation import FederatedRound
+import msgspec
+from msgspec import Meta, Struct
 
-Record = dict[str, Any]
+from fediac.errors import RunError
+from fediac.training.partition import Statistics
 
 CONFIG = "config.toml"
 ROUNDS = "rounds.jsonl"
 SUMMARY = "summary.json"
 CHECKPOINT = "checkpoint.safetensors"
 
+VIEWS = ("payload", "wire")
 
-def make_record(
-    done: "FederatedRound",
-    timings: Mapping[str, RoundTiming],
-    before: Record | None,
-    *,
-    simulate_s: float,
-) -> Record:
-    """Return the line of one round.
+Kind = TypeVar("Kind")
+
+Number: TypeAlias = Annotated[float, Meta(ge=-1e300, le=1e300)]
+"""Finite, with room left to add some up."""
+
+Amount: TypeAlias = Annotated[float, Meta(ge=0.0, le=1e300)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
+Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
+BySwitch: TypeAlias = Annotated[dict[str, Amount], Meta(min_length=1)]
+
+
+class Sent(Struct, frozen=True):
+    """Bytes of all clients in a round, by direction and phase."""
+
+    up: dict[str, Count | Amount]
+    down: dict[str, Count | Amount]
+
+
+class Traffic(Struct, frozen=True):
+    """A round's bytes as the paper counts them, and with all headers."""
+
+    payload: Sent
+    wire: Sent
+
+
+class Phase(Struct, frozen=True):
+    """Seconds that one exchange took, up to the switch and back."""
+
+    name: str
+    upload_s: Amount
+    download_s: Amount
+
+
+class Timing(Struct, frozen=True):
+    """Where a round's simulated seconds went, with one switch.
+
+    Attributes:
+        finish_s: When each client that took part had everything, from the round's
+            start.
+        utilization: Share of the round in which the switch worked.
+        bottleneck: What the round waited for, in words.
+    """
+
+    compute_s: Amount
+    phases: tuple[Phase, ...]
+    finish_s: tuple[Amount, ...]
+    utilization: Amount
+    bottleneck: str
+
+
+class Round(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One round.
+
+    Attributes:
+        time_s: Simulated seconds since the run's start, by switch.
+        round_s: Those of this round.
+        accuracy: On the test set, like ``loss``.
+        loss: None where the model diverged, like ``train_loss``.
+        payload_mib: Since the run's start, like ``wire_mib``.
+        votes: The facts of the algorithm, from here to ``register_bytes``; see
+            `fediac.transports.RoundFacts`.
+        train_s: Seconds on the machine of the run, like the other four.
+        real_s: Since the run's start, over all its sessions.
+        clamped: None in runs from before it was written down.
+        tuned: What the server set after this round, if it did.
+    """
+
+    number: Annotated[int, Meta(ge=1)] = msgspec.field(name="round")
+    time_s: BySwitch
+    round_s: BySwitch
+    accuracy: Share
+    loss: Number | None
+    train_loss: Number | None
+    traffic: Traffic
+    payload_mib: Amount
+    wire_mib: Amount
+    clients: Count
+    votes: Count
+    chosen: Count
+    bits: Count
+    peak: Number
+    scale: Number
+    gamma: Number
+    aggregations: Count
+    register_bytes: Count
+    timing: dict[str, Timing]
+    train_s: Amount
+    compress_s: Amount
+    simulate_s: Amount
+    evaluate_s: Amount
+    real_s: Amount
+    clamped: Count | None = None
+    tuned: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a round that some switch has not timed."""
+        for name in ("round_s", "timing"):
+            if getattr(self, name).keys() != self.time_s.keys():
+                raise ValueError(
+                    f"{name} must name the switches {', '.join(self.time_s)} like "
+                    f"time_s, got {', '.join(getattr(self, name)) or 'none'}"
+                )
+
+    @property
+    def mib(self) -> dict[str, float]:
+        """All that was sent and received since the run's start, by view."""
+        return {"payload": self.payload_mib, "wire": self.wire_mib}
+
+
+class AtTarget(Struct, frozen=True, kw_only=True):
+    """The first round with the target accuracy; all None where there is none."""
+
+    accuracy: Share
+    reached: bool
+    number: Count | None = msgspec.field(name="round", default=None)
+    payload_mib: Amount | None = None
+    wire_mib: Amount | None = None
+    time_s: BySwitch | None = None
+
+
+class Totals(Struct, frozen=True, kw_only=True):
+    """Where a run is after its last round, and how it got to its target."""
+
+    rounds: Count
+    accuracy: Share
+    payload_mib: Amount
+    wire_mib: Amount
+    time_s: BySwitch
+    best_accuracy: Share
+    target: AtTarget | None
+
+
+class Summary(Totals, frozen=True, kw_only=True):
+    """A run that has ended.
+
+    Attributes:
+        dim: Entries of an update.
+        stopped: Why it ended, in words.
+    """
+
+    algorithm: str
+    dataset: str
+    model: str
+    dim: Count
+    n_clients: Count
+    seed: Count
+    partition: Statistics
+    stopped: str
+    real_s: Amount
+
+
+_PLACE = re.compile(r" - at `\$\.?(.*)`$")
+
+
+def decode(text: str | bytes, kind: type[Kind], where: str) -> Kind:
+    """Return what a JSON text describes.
 
     Args:
-        done: The round.
-        timings: How long it took on each switch.
-        before: The line of the round before; None in the first.
-        simulate_s: Seconds that the clock itself took here.
-    """
-    facts = done.result.facts
-    totals = {
-        f"{view.name}_mib": (before or {}).get(f"{view.name}_mib", 0.0)
-        + _round_bytes(done.ledger, view) / MIB
-        for view in (PAYLOAD, WIRE)
-    }
-    return {
-        "round": done.progress.round_number,
-        "time_s": {
-            name: (before or {"time_s": {name: 0.0}})["time_s"][name] + timing.round_s
-            for name, timing in timings.items()
-        },
-        "round_s": {name: timing.round_s for name, timing in timings.items()},
-        "accuracy": done.evaluation.accuracy,
-        "loss": _finite(done.evaluation.loss),
-        "train_loss": _finite(done.train_loss),
-        "traffic": {
-            view.name: _by_phase(done.ledger, view) for view in (PAYLOAD, WIRE)
-        },
-        **totals,
-        "clients": len(done.clients),
-        "votes": facts.votes,
-        "chosen": facts.chosen,
-        "clamped": facts.clamped,
-        "bits": facts.bits,
-        "peak": facts.peak,
-        "scale": facts.scale,
-        "gamma": facts.gamma,
-        "aggregations": facts.aggregations,
-        "register_bytes": facts.register_bytes,
-        "timing": {name: _describe(timing) for name, timing in timings.items()},
-        "train_s": done.train_s,
-        "compress_s": done.compress_s,
-        "simulate_s": simulate_s,
-        "evaluate_s": done.evaluate_s,
-    }
-
-
-def _finite(value: float) -> float | None:
-    """Return a number that JSON has; None for the loss of a model that diverged."""
-    return value if math.isfinite(value) else None
-
-
-def _round_bytes(ledger: Ledger, view: View) -> float:
-    traffic = ledger.traffic(view)
-    return traffic.payload_bits / 8 if view is PAYLOAD else traffic.n_bytes
-
-
-def _by_phase(ledger: Ledger, view: View) -> Record:
-    return {
-        direction: {
-            phase: _round_bytes(ledger.select(direction=direction, phase=phase), view)
-            for phase in ledger.phases
-        }
-        for direction in ("up", "down")
-    }
-
-
-def _describe(timing: RoundTiming) -> Record:
-    return {
-        "compute_s": timing.shares["compute"],
-        "phases": [
-            {
-                "name": phase.name,
-                "upload_s": phase.upload_s,
-                "download_s": phase.download_s,
-            }
-            for phase in timing.phases
-        ],
-        "finish_s": [client.finish_s for client in timing.clients],
-        "utilization": timing.switch.utilization,
-        "bottleneck": timing.bottleneck,
-    }
-
-
-def _is_finite(value: object) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
-
-
-class RoundLog:
-    """The file of a run's lines."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / ROUNDS
-
-    def append(self, record: Record) -> None:
-        """Add a line; it is on disk when this returns.
-
-        Raises:
-            RunError: A number is not finite: somebody's own algorithm may tell so.
-        """
-        try:
-            line = json.dumps(record, allow_nan=False)
-        except ValueError:
-            names = [name for name, each in record.items() if not _is_finite(each)]
-            what = ", ".join(names) or "all numbers"
-            raise RunError(f"round {record['round']}: {what} must be finite") from None
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def keep_until(self, round_number: int) -> list[Record]:
-        """Return the lines up to a round, and drop what comes after it.
-
-        A run that was killed may have written a line, or part of one, after its last
-        checkpoint; going on will write it again.
-
-        Raises:
-            RunError: A line that must be there is missing or damaged.
-        """
-        data = self._path.read_bytes() if self._path.exists() else b""
-        lines = data.split(b"\n")[:-1][:round_number]
-        if len(lines) < round_number:
-            raise RunError(
-                f"{self._path}: must have a line for each of "
-                f"{say_count(round_number, 'round')} in the checkpoint, "
-                f"got {len(lines)}"
-            )
-        records = parse_records(lines, self._path)
-        write_whole(self._path, b"".join(line + b"\n" for line in lines))
-        return records
-
-
-def parse_records(lines: Sequence[bytes], path: Path) -> list[Record]:
-    """Return the lines of ``path``, which are rounds from the first on.
-
-    Whoever goes on with a run or makes tables of it can take every number of a line
-    that ``make_record`` and a run put there.
+        text: The file, or a line of it.
+        kind: The type it must be of.
+        where: File and line, for errors.
 
     Raises:
-        RunError: A line is damaged, or a round is missing.
+        RunError: It is no JSON, or not of this type.
     """
-    records: list[Record] = []
-    last: Round | None = None
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        place = _PLACE.search(str(error))
+        rule = _PLACE.sub("", str(error)).replace("`", "")
+        name = f"{place[1]}: " if place and place[1] else ""
+        raise RunError(f"{where}: {name}{rule[0].lower()}{rule[1:]}") from None
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{where}: not JSON ({str(error).lower()})") from None
+
+
+def read_rounds(lines: Sequence[bytes], path: object) -> list[Round]:
+    """Return the lines of ``path``, which are rounds from the first on.
+
+    Raises:
+        RunError: A line is damaged, or a round is missing or cannot follow the last.
+    """
+    rounds: list[Round] = []
     for number, line in enumerate(lines, start=1):
         where = f"{path}:{number}"
-        record = parse_object(line, where)
-        if record.get("round") != number:
-            raise RunError(
-                f"{where}: round must be {number}, got {record.get('round')}"
-            )
-        now = read_whole_round(record, where)
-        if last is not None:
-            check_next(now, last, where)
-        records.append(record)
-        last = now
-    return records
+        now = decode(line, Round, where)
+        if now.number != number:
+            raise RunError(f"{where}: round must be {number}, got {now.number}")
+        if rounds:
+            _check_next(now, rounds[-1], where)
+        rounds.append(now)
+    return rounds
 
 
-def stop_reason(stop: StopSettings, record: Record) -> str:
-    """Return why a run is over after this line; empty while it is not."""
-    checks: list[tuple[float | None, float, Callable[[float], str]]] = [
-        (stop.target, record["accuracy"], lambda goal: f"accuracy reached {goal:g}"),
-        (
-            stop.n_rounds,
-            record["round"],
-            # A longer run may be asked to stop where it has long been.
-            lambda _: f"{count(record['round'], 'round')} done",
-        ),
-        (
-            stop.simulated_s,
-            min(record["time_s"].values()),
-            lambda goal: f"{goal:g} simulated {_seconds(goal)} over",
-        ),
-        (stop.real_s, record["real_s"], lambda goal: f"{goal:g} {_seconds(goal)} over"),
+def _check_next(now: Round, last: Round, where: str) -> None:
+    """Refuse a round that was timed on other switches, or whose totals fall."""
+    if now.time_s.keys() != last.time_s.keys():
+        raise RunError(
+            f"{where}: time_s must name the switches {', '.join(last.time_s)} like the "
+            f"line before, got {', '.join(now.time_s)}"
+        )
+    totals = [(f"{view}_mib", now.mib[view], last.mib[view]) for view in VIEWS]
+    totals += [
+        (f"time_s.{key}", now.time_s[key], last.time_s[key]) for key in now.time_s
     ]
-    for goal, value, say in checks:
-        if goal is not None and value >= goal:
-            return say(goal)
-    return ""
+    for name, total, earlier in totals:
+        if total < earlier:
+            raise RunError(
+                f"{where}: {name} counts from the start and must not fall, got {total} "
+                f"after {earlier}"
+            )
 
 
-def _seconds(number: float) -> str:
-    return "second" if number == 1 else "seconds"
+def find_reached(rounds: Iterable[Round], target: float) -> Round | None:
+    """Return the first round with at least this accuracy."""
+    return next((each for each in rounds if each.accuracy >= target), None)
 
 
-def summarize(records: list[Record], target: float | None) -> Record:
-    """Return the last line's numbers, and those of the first at the target."""
-    last = records[-1]
-    names = ("accuracy", "payload_mib", "wire_mib", "time_s")
-    summary: Record = {"rounds": last["round"]}
-    summary |= {name: last[name] for name in names}
-    summary["best_accuracy"] = max(record["accuracy"] for record in records)
-    summary["target"] = None if target is None else _at_target(records, target)
-    return summary
+def summarize(rounds: Sequence[Round], target: float | None) -> Totals:
+    """Return the last round's numbers, and those of the first at the target."""
+    last = rounds[-1]
+    return Totals(
+        rounds=last.number,
+        accuracy=last.accuracy,
+        payload_mib=last.payload_mib,
+        wire_mib=last.wire_mib,
+        time_s=last.time_s,
+        best_accuracy=max(each.accuracy for each in rounds),
+        target=None if target is None else _at_target(rounds, target),
+    )
 
 
-def _at_target(records: list[Record], target: float) -> Record:
-    first = find_reached(records, target)
-    names = ("round", "payload_mib", "wire_mib", "time_s")
-    numbers = {name: first and first[name] for name in names}
-    return {"accuracy": target, "reached": first is not None, **numbers}
-
-
-def find_reached(records: Iterable[Record], target: float) -> Record | None:
-    """Return the first line with at least this accuracy."""
-    return next((each for each in records if each["accuracy"] >= target), None)
-
-
-def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
-    """Write the summary of a run or of a comparison, all or nothing."""
-    write_whole(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
+def _at_target(rounds: Sequence[Round], target: float) -> AtTarget:
+    first = find_reached(rounds, target)
+    if first is None:
+        return AtTarget(accuracy=target, reached=False)
+    return AtTarget(
+        accuracy=target,
+        reached=True,
+        number=first.number,
+        payload_mib=first.payload_mib,
+        wire_mib=first.wire_mib,
+        time_s=first.time_s,
+    )

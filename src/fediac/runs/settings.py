@@ -228,12 +228,20 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
         ConfigError: The file cannot be read, or a key or value is wrong.
     """
     table = read_table(path)
-    table.pop("versions", None)  # a resolved file also says what wrote it
-    table.pop("paper", None)  # and a scenario of the paper what it stands beside
     given = apply_overrides({}, overrides)
     parse_run(given, source="--set")  # the file is not to blame
-    everything = apply_overrides(table, overrides)
-    return parse_run(everything, source=str(path))
+    return parse_file(apply_overrides(table, overrides), source=str(path))
+
+
+def parse_file(document: Mapping[str, Any], *, source: str) -> RunSettings:
+    """Return the settings of a run from all that a file of them may hold.
+
+    Raises:
+        ConfigError: A key is unknown or a value has the wrong type.
+    """
+    # A resolved file also says what wrote it, a scenario what it stands beside.
+    kept = {key: document[key] for key in document if key not in ("versions", "paper")}
+    return parse_run(kept, source=source)
 
 
 def parse_run(document: Mapping[str, Any], *, source: str) -> RunSettings:
@@ -301,7 +309,29 @@ def by_key(document: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in document.items():
         if isinstance(value, Mapping):
-            values |= {f"{name}.{key}": each for key, each in value.items()}
+            inside = by_key(value).items()
+            values |= {f"{name}.{key}": each for key, each in inside}
         else:
             values[name] = value
     return values
+
+
+def list_differing(
+    documents: Sequence[Mapping[str, Any]], *, but: tuple[str, ...] = ()
+) -> list[str]:
+    """Return the keys of all settings that are not the same in all documents.
+
+    A setting that one has and another does not have differs.
+
+    Args:
+        documents: Values and tables of values by their names.
+        but: How keys begin that may differ.
+    """
+    flat = [by_key(each) for each in documents]
+    names = dict.fromkeys(name for each in flat for name in each)
+    return [
+        name
+        for name in names
+        if not name.startswith(but)
+        if any(each.get(name) != flat[0].get(name) for each in flat)
+    ]

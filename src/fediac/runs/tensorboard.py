@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fediac.errors import ConfigError
-from fediac.runs.records import Record
+from fediac.runs.records import Round
 from fediac.runs.settings import SaveSettings
 
 FOLDER = "tensorboard"
@@ -15,7 +15,7 @@ FOLDER = "tensorboard"
 @contextmanager
 def open_log(
     folder: Path, save: SaveSettings, n_done: int
-) -> Iterator[Callable[[Record], None]]:
+) -> Iterator[Callable[[Round], None]]:
     """Give a function that logs a round, or does nothing if no logs are wanted.
 
     Args:
@@ -48,14 +48,13 @@ def _open_writer(folder: Path, *, purge_step: int) -> Any:  # noqa: ANN401 - see
     return SummaryWriter(str(folder), purge_step=purge_step)
 
 
-def _write_round(writer: Any, record: Record) -> None:  # noqa: ANN401 - see above
+def _write_round(writer: Any, record: Round) -> None:  # noqa: ANN401 - see above
     """Add the numbers of one round; they can be read when this returns."""
-    number = record["round"]
     names = ("accuracy", "loss", "train_loss", "gamma", "chosen", "bits")
-    values = {name: record[name] for name in names}
-    values |= {f"traffic/{name}": record[name] for name in ("payload_mib", "wire_mib")}
-    values |= {f"time_s/{name}": time_s for name, time_s in record["time_s"].items()}
+    values = {name: getattr(record, name) for name in names}
+    values |= {f"traffic/{view}_mib": mib for view, mib in record.mib.items()}
+    values |= {f"time_s/{name}": time_s for name, time_s in record.time_s.items()}
     for name, value in values.items():
         if value is not None:
-            writer.add_scalar(name, value, number)
+            writer.add_scalar(name, value, record.number)
     writer.flush()

@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from fediac.archives import Place, open_place, read_bytes
 from fediac.errors import ConfigError, say_reason
 
 MAX_DEPTH = 10
@@ -17,14 +18,18 @@ _LINE = re.compile(r"\(at line ([0-9]+),")
 _BARE_SHARE = re.compile(r"[^\"'#]*= *([0-9]+(?:\.[0-9]+)?) ?%")
 
 
-def read_table(path: Path) -> dict[str, Any]:
+def read_table(path: Place) -> dict[str, Any]:
     """Return what a TOML file holds; some editors begin it with a byte order mark.
+
+    Args:
+        path: The file; it may be inside an archive.
 
     Raises:
         ConfigError: It cannot be read or is no TOML.
     """
+    place = open_place(path) if isinstance(path, Path) else path
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_bytes(place).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: {say_reason(error)}") from None
     except UnicodeDecodeError as error:

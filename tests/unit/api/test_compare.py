@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -17,6 +18,7 @@ from fediac.errors import (
     UpdateError,
 )
 from fediac.runs.loop import NoObserver, run_experiment
+from fediac.runs.records import AtTarget, Summary, Totals
 from fediac.runs.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
@@ -30,7 +32,7 @@ def compare(
     *,
     resumes: bool = False,
     **changes: Any,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Summary]:
     settings = make_settings(folder.parent / "data", **changes)
     return compare_algorithms(settings, algorithms, folder, resumes=resumes).summaries
 
@@ -40,12 +42,12 @@ def test_every_algorithm_gets_a_folder_and_all_a_summary(tmp_path: Path) -> None
     summaries = compare(folder, stop={"rounds": 2})
     assert list(summaries) == ALGORITHMS
     for name, summary in summaries.items():
-        assert summary["algorithm"] == name
+        assert summary.algorithm == name
         assert len(read_lines(folder / name)) == 2
     document = json.loads((folder / "summary.json").read_text())
     expected = {"algorithms": list(summaries.values())}
-    assert document == json.loads(json.dumps(expected))
-    hashes = {summary["partition"]["sha256"] for summary in summaries.values()}
+    assert document == json.loads(msgspec.json.encode(expected))
+    hashes = {summary.partition.sha256 for summary in summaries.values()}
     assert len(hashes) == 1
 
 
@@ -176,25 +178,30 @@ def test_resuming_keeps_complete_runs_and_adds_new_ones(tmp_path: Path) -> None:
     again = compare(folder, ["fedavg", "topk"], resumes=True, stop={"rounds": 2})
     assert (folder / "fedavg" / "rounds.jsonl").read_bytes() == before
     assert again["fedavg"] == first["fedavg"]
-    assert again["topk"]["rounds"] == 2
+    assert again["topk"].rounds == 2
 
 
-def show(summaries: dict[str, dict[str, Any]]) -> list[str]:
+def show(summaries: dict[str, Totals]) -> list[str]:
     file = io.StringIO()
     Console(width=200, file=file).print(make_table(summaries))
     return file.getvalue().splitlines()
 
 
-def make_summary(*, is_reached: bool | None = None) -> dict[str, Any]:
-    target = {"accuracy": 0.63, "reached": is_reached, "payload_mib": 1234.56}
-    return {
-        "rounds": 7,
-        "accuracy": 0.655,
-        "payload_mib": 3197.04,
-        "wire_mib": 3300.0,
-        "time_s": {"fast": 12.34, "slow": 23.45},
-        "target": None if is_reached is None else target,
-    }
+def make_summary(*, is_reached: bool | None = None) -> Totals:
+    target = AtTarget(
+        accuracy=0.63,
+        reached=bool(is_reached),
+        payload_mib=1234.56 if is_reached else None,
+    )
+    return Totals(
+        rounds=7,
+        accuracy=0.655,
+        best_accuracy=0.7,
+        payload_mib=3197.04,
+        wire_mib=3300.0,
+        time_s={"fast": 12.34, "slow": 23.45},
+        target=None if is_reached is None else target,
+    )
 
 
 def test_the_table_shows_what_each_algorithm_came_to() -> None:

@@ -6,6 +6,7 @@ from fediac.core.shares import (
     parse_count,
     parse_counts,
     parse_number,
+    parse_portion,
     parse_share,
 )
 from tests.support import refuses
@@ -149,3 +150,21 @@ def test_a_count_is_not_beyond_what_anything_counts() -> None:
     assert parse_count("18446744073709551615", name="dim") == 2**64 - 1
     with refuses("dim must be below 2**64, got 1e30"):
         parse_count("1e30", name="dim")
+
+
+@pytest.mark.parametrize(
+    "value", [0.63, "0.63", "63%", "63 %", ".63", " 63.0% ", "6.3e-1"]
+)
+def test_portions_are_read_as_people_write_them(value: object) -> None:
+    assert parse_portion(value, name="target") == pytest.approx(0.63, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "value", [63, "63", 0, "0", "101%", "high", "-0.5", "nan", "", True, None]
+)
+def test_what_is_no_portion_is_refused(value: object) -> None:
+    message = (
+        f'target must be above 0 and at most 1, or a share such as "95%", got {value!r}'
+    )
+    with refuses(message):
+        parse_portion(value, name="target")

@@ -1,19 +1,38 @@
 """Tiny planned runs: getting them somewhere, and stopping them on the way."""
 
 from pathlib import Path
-from typing import Any
 
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
-from fediac.paper.to_do import Step, folder_of
+from fediac.paper.stored import by_key, read_stored, run_archive
+from fediac.paper.to_do import Step, Task, find_task, folder_of
 from fediac.runs.loop import NoObserver
+from fediac.runs.records import Round
+from fediac.runs.stored import read_run
 from tests.unit.paper.tiny_scenario import make_run_options
 
 TWO, FOUR = Until(rounds=2), Until(rounds=4)
 
 
 def files(run: PlannedRun, results: Path) -> set[str]:
-    return {path.name for path in folder_of(run, results).iterdir()}
+    """Names of what is in the folder of a run; of nothing where there is none."""
+    folder = folder_of(run, results)
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def archived(run: PlannedRun, results: Path) -> Path:
+    """Where the archive has a run."""
+    scenario, entrant, seed = run.key
+    return run_archive(results, scenario) / entrant / f"seed{seed}"
+
+
+def count_rounds(place: Path) -> int:
+    run = read_run(place)
+    return 0 if run is None else len(run.rounds)
+
+
+def next_task(run: PlannedRun, until: Until, results: Path) -> Task:
+    return find_task(run, until, by_key(read_stored(results)), results)
 
 
 def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> list[str]:
@@ -32,7 +51,7 @@ class StopAfter(NoObserver):
         self._left = n_rounds
         self._error = error or KeyboardInterrupt()
 
-    def round_done(self, record: dict[str, Any]) -> None:  # noqa: ARG002 - of observers
+    def round_done(self, record: Round) -> None:  # noqa: ARG002 - of observers
         self._left -= 1
 
     def client_done(self) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from fediac.paper.stored import StoredRun
 from fediac.paper.tables import (
     Block,
     list_rows,
@@ -12,7 +11,8 @@ from fediac.paper.tables import (
     make_blocks,
     render_block,
 )
-from tests.unit.paper.tiny_scenario import make_run
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run
 
 UP = (0.3, 0.5, 0.64, 0.7)
 """Reaches cifar10-iid's 63 % in round 3."""
@@ -21,7 +21,7 @@ MISSED = [0.5] * 100
 """Has not reached it when its scenario gives up."""
 
 
-def compared() -> list[StoredRun]:
+def compared() -> list[Run]:
     return [
         make_run(UP, entrant="fediac", round_mib=100.0),
         make_run((0.2, *UP), entrant="fediac-bound", round_mib=90.0),
@@ -31,7 +31,7 @@ def compared() -> list[StoredRun]:
     ]
 
 
-def blocks_of(runs: Sequence[StoredRun], switch: str = "fast") -> list[Block]:
+def blocks_of(runs: Sequence[Run], switch: str = "fast") -> list[Block]:
     return make_blocks(list_rows(runs, switch), list_tried(runs, switch))
 
 
@@ -42,7 +42,7 @@ def show(block: Block, *, width: int = 80) -> str:
     return capture.get()
 
 
-def swept() -> list[StoredRun]:
+def swept() -> list[Run]:
     return [
         *compared(),
         make_run(UP, entrant="fediac-topk-a4", round_mib=60.0),

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from fediac.errors import ConfigError, DatasetError, RunError
-from fediac.paper import running
+from fediac.paper import running, stored
 from fediac.paper.arguments import make_request, parse_scope
 from fediac.paper.command import Request, paper_command
 from fediac.paper.plan import PlannedRun, Product, Scope, Until, make_plan
+from fediac.paper.stored import put_away
+from fediac.runs.stored import Run, read_run
 from tests.support import refuses
 from tests.unit.paper.test_stored import store
 
@@ -128,8 +130,56 @@ def test_tables_are_of_everything_stored_and_show_what_was_asked(
     assert [row["scenario"] for row in shown] == ["cifar100-iid"]
     written = json.loads((tmp_path / "table1.json").read_text())
     assert [row["scenario"] for row in written] == ["cifar10-iid", "cifar100-iid"]
-    assert "<svg" in (tmp_path / "report-cifar100-iid.html").read_text()
-    assert not (tmp_path / "report-cifar10-iid.html").exists()
+    names = {"runs", "table1.json", "table1.md"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_a_page_is_of_the_scenario_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
+    store(tmp_path, "cifar100-iid", "fediac", n_rounds=20)
+    scope = Scope(only=("cifar100-iid",))
+    paper_command(ask("pages", out=tmp_path, scope=scope, may_run=False))
+    page = tmp_path / "report-cifar100-iid.html"
+    assert capsys.readouterr().out.split() == ["wrote", str(page)]
+    assert "<svg" in page.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", page.name}
+    scope = Scope(only=("cifar100-noniid",))
+    message = (
+        f"{tmp_path}: holds no run that pages could show; its runs are of cifar10-iid, "
+        "cifar100-iid (see --only)"
+    )
+    with refuses(message, RunError):
+        paper_command(ask("pages", out=tmp_path, scope=scope, may_run=False))
+
+
+def test_the_list_of_runs_is_of_everything_stored_and_runs_nothing(
+    tmp_path: Path, planned: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(tmp_path, "cifar10-iid", "switchml", n_rounds=20)
+    paper_command(ask("runs", out=tmp_path, as_json=True))
+    assert planned == []
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (row["entrant"], row["rounds"]) == ("switchml", 20)
+    assert "| cifar10-iid | switchml | 1 | 20 |" in (tmp_path / "runs.md").read_text()
+
+
+def test_every_stored_run_is_read_once_where_nothing_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for entrant in ("switchml", "libra", "fediac"):
+        store(tmp_path, "cifar10-iid", entrant)
+    put_away(tmp_path, ("cifar10-iid", "libra", 1))
+    read: list[str] = []
+
+    def count_and_read(place: Any) -> Run | None:
+        read.append(str(place))
+        return read_run(place)
+
+    monkeypatch.setattr(stored, "read_run", count_and_read)
+    paper_command(ask("table1", "sweeps", "runs", out=tmp_path, may_run=False))
+    assert len(read) == len(set(read)) == 3
 
 
 @pytest.mark.parametrize(
@@ -164,7 +214,9 @@ def test_what_could_not_be_shown_is_found_before_anything_runs(
     folder = store(tmp_path, "cifar10-iid", "libra")
     (folder / "rounds.jsonl").write_text("{}\n")
     request = ask("table1", out=tmp_path, scope=Scope(is_quick=True))
-    with refuses(f"{folder / 'rounds.jsonl'}:1: round must be 1, got None", RunError):
+    with refuses(
+        f"{folder / 'rounds.jsonl'}:1: object missing required field round", RunError
+    ):
         paper_command(request)
     assert planned == []
 

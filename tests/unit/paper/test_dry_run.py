@@ -1,9 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fediac.paper.dry_run import estimate_rounds, list_steps
-from fediac.paper.plan import Product, Scope, Until, make_plan
+from fediac.paper.plan import PlannedRun, Product, Scope, Until, make_plan
+from fediac.paper.stored import by_key, read_stored
 from tests.unit.paper.planned_runs import TWO, run_to
 from tests.unit.paper.tiny_scenario import make_scenario, plan_run
 
@@ -40,11 +42,15 @@ def test_votes_that_entries_share_leave_time_for_more_rounds() -> None:
     assert n_shared > 1.4 * n_topk
 
 
+def steps_of(plan: list[PlannedRun], results: Path) -> list[dict[str, Any]]:
+    return list_steps(plan, by_key(read_stored(results)), results)
+
+
 def test_a_run_that_goes_on_has_fewer_rounds_left(tmp_path: Path) -> None:
     scenario = make_scenario(tmp_path / "data")
     run_to(tmp_path / "results", plan_run(scenario, TWO), keeps_models=True)
     plan = [plan_run(scenario, Until(rounds=5))]
-    (step,) = list_steps(plan, tmp_path / "results")
+    (step,) = steps_of(plan, tmp_path / "results")
     assert (step["step"], step["stored_rounds"], step["rounds"]) == ("goes on", 2, 3)
 
 
@@ -53,7 +59,7 @@ def test_steps_tell_what_is_stored(tmp_path: Path, n_rounds: int, step: str) -> 
     scenario = make_scenario(tmp_path / "data")
     run_to(tmp_path / "results", plan_run(scenario, TWO))
     plan = [plan_run(scenario, Until(rounds=n_rounds))]
-    assert list_steps(plan, tmp_path / "results") == [
+    assert steps_of(plan, tmp_path / "results") == [
         {
             "scenario": "digits",
             "entrant": "fediac",

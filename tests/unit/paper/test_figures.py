@@ -14,12 +14,12 @@ from fediac.paper.figures_numbers import (
     noniid_numbers,
     scale_numbers,
 )
-from fediac.paper.stored import StoredRun
-from tests.unit.paper.made_up import make_run
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run, with_times
 
 Numbers = list[dict[str, Any]]
-Draw = Callable[[list[StoredRun], Path], Numbers]
-Count = Callable[[list[StoredRun]], Numbers]
+Draw = Callable[[list[Run], Path], Numbers]
+Count = Callable[[list[Run]], Numbers]
 
 SVG = "{http://www.w3.org/2000/svg}"
 MAIN = ("fediac", "fediac-bound", "switchml", "libra", "omnireduce", "fedavg")
@@ -32,7 +32,7 @@ FIVE = (
 )
 
 
-def comparison(*scenarios: str, seeds: tuple[int, ...] = (1,)) -> list[StoredRun]:
+def comparison(*scenarios: str, seeds: tuple[int, ...] = (1,)) -> list[Run]:
     return [
         make_run(
             [0.2 + 0.1 * place + 0.01 * seed, 0.5, 0.6, 0.65],
@@ -47,11 +47,11 @@ def comparison(*scenarios: str, seeds: tuple[int, ...] = (1,)) -> list[StoredRun
     ]
 
 
-def betas() -> list[StoredRun]:
+def betas(scenario: str = "cifar10-noniid") -> list[Run]:
     return [
         make_run(
             [0.3, 0.3 + 0.05 * beta],
-            scenario="cifar10-noniid",
+            scenario=scenario,
             entrant=f"{name}-beta{beta:g}",
             round_s=250.0,
             data={"partition": "dirichlet", "beta": beta},
@@ -61,7 +61,7 @@ def betas() -> list[StoredRun]:
     ]
 
 
-def sizes() -> list[StoredRun]:
+def sizes() -> list[Run]:
     return [
         make_run(
             [0.3, 0.5 + 0.01 * n / percent],
@@ -76,15 +76,15 @@ def sizes() -> list[StoredRun]:
     ]
 
 
-def draw_40_s(runs: list[StoredRun], path: Path) -> Numbers:
+def draw_40_s(runs: list[Run], path: Path) -> Numbers:
     return draw_accuracy(runs, path, until_s=40.0)
 
 
-def count_40_s(runs: list[StoredRun]) -> Numbers:
+def count_40_s(runs: list[Run]) -> Numbers:
     return accuracy_numbers(runs, until_s=40.0)
 
 
-FIGURES: list[tuple[Draw, Count, list[StoredRun]]] = [
+FIGURES: list[tuple[Draw, Count, list[Run]]] = [
     (draw_40_s, count_40_s, comparison("cifar10-iid", seeds=(1, 2))),
     (draw_noniid, noniid_numbers, betas()),
     (draw_scale, scale_numbers, sizes()),
@@ -112,7 +112,7 @@ def _texts(path: Path) -> list[ElementTree.Element]:
 
 @pytest.mark.parametrize(("draw", "count", "runs"), FIGURES)
 def test_a_picture_and_its_numbers_are_the_same_every_time(
-    tmp_path: Path, draw: Draw, count: Count, runs: list[StoredRun]
+    tmp_path: Path, draw: Draw, count: Count, runs: list[Run]
 ) -> None:
     path = tmp_path / "figure.svg"
     numbers = draw(runs, path)
@@ -204,11 +204,9 @@ def test_nothing_is_said_of_ends_where_all_lines_reach_the_axis(tmp_path: Path) 
 def test_a_switch_that_a_scenario_lacks_leaves_its_panel_empty(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     both = make_run([0.3, 0.4])
-    records = tuple(
-        record | {"time_s": {"fast": record["time_s"]["fast"]}}
-        for record in both.records
-    )
-    only_fast = replace(both, scenario="cifar10-noniid", records=records)
+    other = make_run([0.3, 0.4], scenario="cifar10-noniid")
+    rounds = tuple(with_times(r, {"fast": r.time_s["fast"]}) for r in other.rounds)
+    only_fast = replace(other, rounds=rounds)
     draw_accuracy([both, only_fast], path, until_s=20.0)
     words = read_words(path)
     assert words.count("63 %") == 2
@@ -221,7 +219,8 @@ def test_final_accuracies_of_several_seeds_have_bars(tmp_path: Path) -> None:
     one = make_run([0.3, 0.4], round_s=200.0, data=data)
     draw_noniid([one], path, until_s=400.0)
     n_bars = path.read_text().count("LineCollection")
-    draw_noniid([one, replace(one, seed=2)], path, until_s=400.0)
+    two = make_run([0.3, 0.4], seed=2, round_s=200.0, data=data)
+    draw_noniid([one, two], path, until_s=400.0)
     # One on each of the two switches.
     assert path.read_text().count("LineCollection") == n_bars + 2
     assert note_of(path) == (
@@ -280,7 +279,7 @@ def test_times_are_written_out(tmp_path: Path, round_s: float, words: str) -> No
 
 def test_scenarios_of_a_figure_against_beta_have_rows(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
-    others = [replace(run, scenario="digits-noniid") for run in betas()]
+    others = betas("digits-noniid")
     draw_noniid([*betas(), *others], path)
     words = read_words(path)
     for title in ("CIFAR-10, non-IID", "Digits, non-IID"):

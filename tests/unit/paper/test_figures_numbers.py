@@ -9,8 +9,8 @@ from fediac.paper.figures_numbers import (
     noniid_numbers,
     scale_numbers,
 )
-from fediac.paper.stored import StoredRun
-from tests.unit.paper.made_up import make_run
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run, with_times
 
 DIRICHLET = {"partition": "dirichlet"}
 
@@ -119,7 +119,7 @@ def test_a_target_that_fedavg_fixes_is_the_mean_over_seeds() -> None:
     assert [row["target"] for row in rows] == pytest.approx([0.73] * 4)
 
 
-def make_betas(**changes: float) -> list[StoredRun]:
+def make_betas(**changes: float) -> list[Run]:
     """Return runs of both algorithms, longer ones for a larger beta."""
     return [
         make_run(
@@ -221,19 +221,17 @@ def test_thresholds_are_shares_of_the_clients_however_they_are_given() -> None:
 
 def test_the_clock_is_the_first_there_is_if_there_is_no_slow_one() -> None:
     run = make_run([0.3])
-    (record,) = run.records
-    fast = record | {"time_s": {"83000": 12.0, "fast": 10.0}}
-    rows = scale_numbers([replace(run, records=(fast,))])
+    fast = with_times(run.last, {"83000": 12.0, "fast": 10.0})
+    rows = scale_numbers([replace(run, rounds=(fast,))])
     assert [row["switch"] for row in rows] == ["fast"]
 
 
 def test_switches_are_those_that_all_runs_have_the_fast_one_first() -> None:
     run = make_run([0.3])
-    assert list_switches([run]) == ["fast", "slow"]
+    slow_first = with_times(run.last, {"slow": 2.0, "fast": 1.0})
+    assert list_switches([replace(run, rounds=(slow_first,))]) == ["fast", "slow"]
     times = {"83000": 1.0, "slow": 2.0}
-    other = StoredRun(
-        "cifar10-iid", "libra", 1, run.settings, ({"round": 1, "time_s": times},)
-    )
+    other = replace(run, rounds=(with_times(run.last, times),))
     assert list_switches([other]) == ["slow", "83000"]
     assert list_switches([run, other]) == ["slow"]
     assert list_switches([]) == []

@@ -5,20 +5,20 @@ import pytest
 
 from fediac.errors import ConfigError
 from fediac.paper.figures_traffic import draw_traffic
-from fediac.paper.stored import StoredRun
 from fediac.paper.tables import Block, list_rows, make_blocks
-from tests.unit.paper.tiny_scenario import make_run
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 UP = (0.3, 0.5, 0.64)
 """Reaches cifar10-iid's 63 % in round 3."""
 
 
-def blocks_of(*runs: StoredRun) -> list[Block]:
+def blocks_of(*runs: Run) -> list[Block]:
     return make_blocks(list_rows(runs, "fast"), [])
 
 
-def draw(path: Path, *runs: StoredRun) -> tuple[list[str], ElementTree.Element]:
+def draw(path: Path, *runs: Run) -> tuple[list[str], ElementTree.Element]:
     """Return the words of the picture, and the picture."""
     draw_traffic(blocks_of(*runs), path)
     root = ElementTree.parse(path).getroot()

@@ -20,16 +20,16 @@ def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
     rows = list_stored(runs)
     assert [row["entrant"] for row in rows] == ["fediac", "libra"]
     for row, run in zip(rows, runs, strict=True):
-        assert row["rounds"] == len(run.records)
+        assert row["rounds"] == len(run.rounds)
         clocks = ("train_s", "compress_s", "simulate_s", "evaluate_s")
-        spent = sum(each[name] for each in run.records for name in clocks)
+        spent = sum(getattr(each, name) for each in run.rounds for name in clocks)
         assert row["real s"] == spent > 0
-        assert row["train s"] == median(each["train_s"] for each in run.records)
-        assert row["compress s"] == median(each["compress_s"] for each in run.records)
-        assert row["best"] == max(each["accuracy"] for each in run.records)
+        assert row["train s"] == median(each.train_s for each in run.rounds)
+        assert row["compress s"] == median(each.compress_s for each in run.rounds)
+        assert row["best"] == max(each.accuracy for each in run.rounds)
     assert (rows[0]["machine"], rows[1]["machine"]) == ("", "Abacus")
     text = render_inventory(rows)
-    n_rounds = sum(len(run.records) for run in runs)
+    n_rounds = sum(len(run.rounds) for run in runs)
     assert f"2 runs, {n_rounds} rounds" in text
     assert text.rstrip().endswith("| Abacus | 0000000000 |")
 

@@ -4,22 +4,32 @@ from pathlib import Path
 
 import pytest
 
+from fediac.archives import read_archive
 from fediac.errors import RunError
 from fediac.paper.entrants import FEDAVG, Entrant
 from fediac.paper.plan import Until
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import PaperSettings, Scenario
-from fediac.paper.stored import read_stored
+from fediac.paper.stored import read_stored, run_archive
 from fediac.paper.theory_product import measurement_file
 from fediac.paper.theory_stored import load_measurement
-from fediac.paper.to_do import RunOptions, Step, find_task, folder_of
+from fediac.paper.to_do import RunOptions, Step, folder_of
 from fediac.runs import versions
 from fediac.runs.folder import MODEL
 from fediac.runs.provenance import WENT_ON, read_writers
 from fediac.runs.records import CHECKPOINT, CONFIG
 from tests.support import refuses
 from tests.tiny import read_lines
-from tests.unit.paper.planned_runs import FOUR, TWO, files, run_to
+from tests.unit.paper.planned_runs import (
+    FOUR,
+    TWO,
+    StopAfter,
+    archived,
+    count_rounds,
+    files,
+    next_task,
+    run_to,
+)
 from tests.unit.paper.tiny_scenario import (
     make_run_options,
     make_scenario,
@@ -32,10 +42,13 @@ def test_a_new_run_leaves_what_it_measured_and_no_model(
 ) -> None:
     run = plan_run(scenario, TWO)
     assert run_to(results, run) == ["runs"]
-    assert files(run, results) == {"config.toml", "rounds.jsonl", "summary.json"}
+    assert files(run, results) == set()
+    names = read_archive(run_archive(results, "digits"))
+    files_of_a_run = ("config.toml", "rounds.jsonl", "summary.json")
+    assert list(names) == [f"fediac/seed1/{name}" for name in files_of_a_run]
     (stored,) = read_stored(results)
     assert (stored.scenario, stored.entrant, stored.seed) == run.key
-    assert len(stored.records) == 2
+    assert len(stored.rounds) == 2
     assert stored.settings.data.folder == scenario.settings.data.folder
 
 
@@ -43,18 +56,19 @@ def test_a_run_that_goes_far_enough_is_reused(
     scenario: Scenario, results: Path
 ) -> None:
     run_to(results, plan_run(scenario, FOUR))
-    before = read_lines(folder_of(plan_run(scenario, FOUR), results))
+    before = run_archive(results, "digits").read_bytes()
     assert run_to(results, plan_run(scenario, TWO)) == ["is stored"]
-    assert read_lines(folder_of(plan_run(scenario, TWO), results)) == before
+    assert run_archive(results, "digits").read_bytes() == before
 
 
 def test_an_unfinished_run_that_goes_far_enough_is_reused(
     scenario: Scenario, results: Path
 ) -> None:
     run = plan_run(scenario, TWO)
-    run_to(results, plan_run(scenario, FOUR))
-    (folder_of(run, results) / "summary.json").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        run_plan([plan_run(scenario, FOUR)], make_run_options(results)[0], StopAfter(3))
     assert run_to(results, run) == ["is stored"]
+    assert CHECKPOINT in files(run, results)
 
 
 def test_a_shorter_run_goes_on_from_its_checkpoint(
@@ -63,11 +77,12 @@ def test_a_shorter_run_goes_on_from_its_checkpoint(
     run = plan_run(scenario, FOUR)
     run_to(results, plan_run(scenario, TWO), keeps_models=True)
     assert {CHECKPOINT, MODEL} < files(run, results)
+    assert count_rounds(archived(run, results)) == 2
     assert run_to(results, run) == ["goes on"]
-    assert not {CHECKPOINT, MODEL} & files(run, results)
+    assert files(run, results) == set()
     run_to(tmp_path / "whole", run)
-    lines = read_lines(folder_of(run, results))
-    assert lines == read_lines(folder_of(run, tmp_path / "whole"))
+    lines = read_lines(archived(run, results))
+    assert lines == read_lines(archived(run, tmp_path / "whole"))
 
 
 def test_a_shorter_run_goes_on_elsewhere_only_if_told_to(
@@ -86,8 +101,9 @@ def test_a_shorter_run_goes_on_elsewhere_only_if_told_to(
     ]
     assert len(read_lines(folder)) == 2
     assert run_plan([run], replace(run_options, allows_other_kernels=True)) == []
-    assert len(read_lines(folder)) == 4
-    assert read_writers(folder / CONFIG)[-1][WENT_ON] == f"after 2 rounds: {differs}"
+    place = archived(run, results)
+    assert len(read_lines(place)) == 4
+    assert read_writers(place / CONFIG)[-1][WENT_ON] == f"after 2 rounds: {differs}"
 
 
 def test_a_shorter_run_without_a_checkpoint_runs_again(
@@ -96,8 +112,8 @@ def test_a_shorter_run_without_a_checkpoint_runs_again(
     run_to(results, plan_run(scenario, TWO))
     run = plan_run(scenario, FOUR)
     assert run_to(results, run) == ["runs again"]
-    assert len(read_lines(folder_of(run, results))) == 4
-    assert [path.name for path in folder_of(run, results).parent.iterdir()] == ["seed1"]
+    assert len(read_lines(archived(run, results))) == 4
+    assert files(run, results) == set()
 
 
 def test_models_that_were_kept_stay_when_nothing_is_run(
@@ -127,7 +143,7 @@ def test_several_ends_of_one_run_are_reached_one_after_the_other(
 ) -> None:
     run = plan_run(scenario, TWO, Until(simulated_s=0.5), FOUR)
     assert run_to(results, run) == ["runs", "goes on", "is stored"]
-    lines = read_lines(folder_of(run, results))
+    lines = read_lines(archived(run, results))
     assert min(lines[-1]["time_s"].values()) >= 0.5
     assert not {CHECKPOINT, MODEL} & files(run, results)
 
@@ -136,7 +152,7 @@ def test_a_run_to_the_target_ends_there(scenario: Scenario, results: Path) -> No
     scenario = replace(scenario, paper=replace(scenario.paper, target=0.01))
     run = plan_run(scenario, Until(rounds=4, is_to_target=True))
     run_to(results, run)
-    assert len(read_lines(folder_of(run, results))) == 1
+    assert len(read_lines(archived(run, results))) == 1
 
 
 def test_fedavg_fixes_the_target_and_later_rounds_do_not_change_it(
@@ -148,15 +164,15 @@ def test_fedavg_fixes_the_target_and_later_rounds_do_not_change_it(
     scenario = replace(scenario, paper=paper)
     to_target = Until(rounds=4, is_to_target=True)
     others = plan_run(scenario, to_target)
-    assert find_task(others, to_target, results).target is None
+    assert next_task(others, to_target, results).target is None
     fedavg = plan_run(scenario, TWO, entrant=FEDAVG)
     run_to(results, fedavg)
-    first = read_lines(folder_of(fedavg, results))
+    first = read_lines(archived(fedavg, results))
     best = max(line["accuracy"] for line in first)
     expected = pytest.approx(best - 0.02)
-    assert find_task(others, to_target, results).target == expected
+    assert next_task(others, to_target, results).target == expected
     run_to(results, replace(fedavg, untils=(FOUR,)))
-    assert find_task(others, to_target, results).target == expected
+    assert next_task(others, to_target, results).target == expected
 
 
 def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
@@ -168,7 +184,7 @@ def test_other_settings_under_the_same_name_are_refused_before_anything_runs(
     new = plan_run(other, TWO, entrant=Entrant("switchml", "switchml"))
     run_options, lines = make_run_options(results)
     with refuses(
-        f"{folder_of(run, results)}: train.lr of the stored run is 0.1, that of "
+        f"{archived(run, results)}: train.lr of the stored run is 0.1, that of "
         "scenario digits is 0.2; move it away, or give another --out",
         RunError,
     ):
@@ -191,11 +207,11 @@ def test_the_device_is_the_one_asked_for(scenario: Scenario, results: Path) -> N
 
 def test_missing_results_need_everything(scenario: Scenario, results: Path) -> None:
     run = plan_run(scenario, TWO)
-    assert find_task(run, TWO, results).step is Step.START
+    assert next_task(run, TWO, results).step is Step.START
     run_to(results, run)
-    assert find_task(run, TWO, results).step is Step.REUSE
+    assert next_task(run, TWO, results).step is Step.REUSE
     shutil.rmtree(results)
-    assert find_task(run, TWO, results).step is Step.START
+    assert next_task(run, TWO, results).step is Step.START
 
 
 def test_a_measurement_of_other_rounds_keeps_those_before(

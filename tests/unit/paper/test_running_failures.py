@@ -1,4 +1,3 @@
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -6,25 +5,25 @@ from typing import Any
 
 import pytest
 
+from fediac.archives import write_archive
 from fediac.errors import RunError, UpdateError
 from fediac.paper import running
 from fediac.paper.entrants import Entrant
 from fediac.paper.plan import PlannedRun
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import read_stored
+from fediac.paper.stored import by_key, read_stored, run_archive
 from fediac.paper.theory_product import measurement_file
 from fediac.paper.theory_stored import load_measurement
-from fediac.paper.to_do import folder_of, needs_running
-from fediac.runs.folder import MODEL
+from fediac.paper.to_do import needs_running
 from fediac.runs.loop import run_experiment
-from fediac.runs.records import CHECKPOINT
 from fediac.runs.settings import RunSettings
 from tests.tiny import read_lines
 from tests.unit.paper.planned_runs import (
     FOUR,
     TWO,
     StopAfter,
+    archived,
     files,
     run_to,
 )
@@ -66,24 +65,38 @@ def test_a_run_that_diverged_is_not_run_again(
     scenario: Scenario, results: Path
 ) -> None:
     run = plan_run(scenario, TWO, FOUR)
-    folder = folder_of(run, results)
     why = "digits fediac seed 1: update of client 3 has 7 entries that are not finite"
     run_options, lines = make_run_options(results)
     assert run_plan([run], run_options, StopAfter(3, DIVERGED)) == [why]
-    assert len(read_lines(folder)) == 3
-    assert not {CHECKPOINT, MODEL} & files(run, results)
+    assert len(read_lines(archived(run, results))) == 3
+    assert files(run, results) == set()
     lines.clear()
-    assert not needs_running(run, results)
-    assert run_plan([run], run_options) == [
-        f"{why} (as before; delete {folder} to try again)"
-    ]
+    assert not needs_running(run, by_key(read_stored(results)), results)
+    archive = run_archive(results, "digits")
+    again = f"(as before; to try again: zip -d {archive} 'fediac/seed1/*')"
+    assert run_plan([run], run_options) == [f"{why} {again}"]
     assert [line.split(" to ")[0] for line in lines] == [
         "[1/1] digits fediac seed 1 is stored",
         "[1/1] digits fediac seed 1 failed: update of client 3 has 7 entries that are "
-        f"not finite (as before; delete {folder}",
+        "not finite (as before;",
     ]
-    shutil.rmtree(folder)
+    write_archive(archive, {})
     assert run_to(results, run) == ["runs", "goes on"]
+
+
+def test_a_longer_run_that_diverged_leaves_the_shorter_one_and_says_why(
+    scenario: Scenario, results: Path
+) -> None:
+    run_to(results, plan_run(scenario, TWO))
+    run = plan_run(scenario, FOUR)
+    place = archived(run, results)
+    before = read_lines(place)
+    failures = run_plan([run], make_run_options(results)[0], StopAfter(1, DIVERGED))
+    assert failures == [f"digits fediac seed 1: {DIVERGED}"]
+    assert read_lines(place) == before
+    (stored,) = read_stored(results)
+    assert (stored.folder, stored.failed) == (place, str(DIVERGED))
+    assert files(run, results) == set()
 
 
 def test_a_run_that_diverged_in_its_first_round_begins_anew(

@@ -4,8 +4,9 @@ from dataclasses import replace
 import pytest
 
 from fediac.paper.savings import Saving
-from fediac.paper.stored import StoredRun
 from fediac.paper.tables import Block, render_markdown
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run
 from tests.unit.paper.table_runs import (
     MISSED,
     UP,
@@ -14,10 +15,9 @@ from tests.unit.paper.table_runs import (
     show,
     swept,
 )
-from tests.unit.paper.tiny_scenario import make_run
 
 
-def savings(runs: Sequence[StoredRun]) -> dict[str, float | None]:
+def savings(runs: Sequence[Run]) -> dict[str, float | None]:
     (block,) = blocks_of(runs)
     return {line.entrant: exactly(line.saving) for line in block.lines}
 

@@ -3,14 +3,14 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from fediac.paper.stored import StoredRun
 from fediac.paper.sweeps import (
     as_documents,
     list_candidates,
     render_markdown,
     render_tables,
 )
-from tests.unit.paper.tiny_scenario import make_run
+from fediac.runs.stored import Run
+from tests.unit.paper.made_up import make_run
 
 UP = (0.3, 0.5, 0.64, 0.7)
 """Reaches cifar10-iid's 63 % in round 3."""
@@ -19,7 +19,7 @@ MISSED = [0.3] * 100
 """Has not reached it when its scenario gives up."""
 
 
-def tried() -> list[StoredRun]:
+def tried() -> list[Run]:
     return [
         make_run(UP, entrant="fediac", round_mib=100.0),
         make_run(UP, entrant="fediac-a2", round_mib=120.0),
@@ -29,7 +29,7 @@ def tried() -> list[StoredRun]:
     ]
 
 
-def best(runs: Sequence[StoredRun]) -> list[str]:
+def best(runs: Sequence[Run]) -> list[str]:
     return [each.entrant for each in list_candidates(runs) if each.least_traffic]
 
 

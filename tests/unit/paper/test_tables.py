@@ -5,6 +5,7 @@ import pytest
 
 from fediac.paper.tables import as_documents, list_rows, render_markdown
 from fediac.paper.target_rows import describe_rounds, spread
+from tests.unit.paper.made_up import make_run
 from tests.unit.paper.table_runs import (
     MISSED,
     UP,
@@ -13,7 +14,6 @@ from tests.unit.paper.table_runs import (
     show,
     swept,
 )
-from tests.unit.paper.tiny_scenario import make_run
 
 
 def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:

@@ -17,7 +17,7 @@ from fediac.paper.theory_stored import (
 from fediac.runs.algorithm import Settled
 from fediac.runs.build import prepare_run
 from fediac.runs.loop import run_experiment
-from fediac.runs.records import Record
+from fediac.runs.records import Round
 from fediac.runs.settings import (
     ClientSettings,
     RunSettings,
@@ -34,15 +34,15 @@ class Notes:
         self.told: list[Any] = []
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: Record | None
+        self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
         self.told.append((settings.stop.n_rounds, n_clients, before))
 
     def client_done(self) -> None:
         self.told.append("client")
 
-    def round_done(self, record: Record) -> None:
-        self.told.append(record["round"])
+    def round_done(self, record: Round) -> None:
+        self.told.append(record.number)
         self.last = record
 
 
@@ -71,7 +71,7 @@ def test_rounds_are_those_of_a_run_with_the_same_settings(tmp_path: Path) -> Non
         assert each.gamma.measured == line["gamma"]
         assert (each.bits, each.peak) == (line["bits"], line["peak"])
         assert each.accuracy == line["accuracy"]
-    assert notes.last["time_s"] == {"fast": lines[3]["time_s"]["fast"]}
+    assert notes.last.time_s == {"fast": lines[3]["time_s"]["fast"]}
 
 
 def test_votes_and_chosen_by_rank_are_all_that_were_cast(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_watcher_is_told_about_every_round(tmp_path: Path) -> None:
     assert notes.told == [(2, 3, None), *clients, 1, *clients, 2]
     run_experiment(settings, tmp_path / "run", resumes=False)
     first = read_lines(tmp_path / "run")[0]
-    assert notes.last["time_s"]["fast"] > first["time_s"]["fast"] > 0.0
+    assert notes.last.time_s["fast"] > first["time_s"]["fast"] > 0.0
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fediac.report.consensus import consensus_notes
-from fediac.report.reading import Run, read_run
 from fediac.report.summary import cautions
+from fediac.runs.stored import Run, read_run
 from tests.runs import edit_rounds, write_run
 
 HELPS = (
@@ -33,8 +33,11 @@ def run_with(folder: Path, chosen: Sequence[int], *, algorithm: str = "fediac") 
 
 
 def changed(run: Run, **settings: Any) -> Run:
-    """Return the run with other settings, tables in place of tables."""
-    return replace(run, settings={**run.settings, **settings})
+    """Return the run with other settings, by key."""
+    changed = run.settings
+    for key, value in settings.items():
+        changed = changed.changed(key, value)
+    return replace(run, settings=changed)
 
 
 def test_rounds_running_without_consensus_are_told(tmp_path: Path) -> None:
@@ -100,23 +103,26 @@ def test_who_does_not_vote_agrees_on_nothing_without_a_word(
     ("settings", "helps"),
     [
         (
-            {"law": "topk", "threshold": 3},
+            {"fediac.law": "topk", "fediac.threshold": 3},
             "more votes (fediac.n_votes) or a lower threshold (fediac.threshold) may "
             "help.",
         ),
         (
-            {"law": "bernoulli", "threshold": 1},
+            {"fediac.law": "bernoulli", "fediac.threshold": 1},
             "more votes (fediac.n_votes) or votes for the largest entries "
             '(fediac.law = "topk") may help.',
         ),
-        ({"law": "topk", "threshold": 1}, "more votes (fediac.n_votes) may help."),
+        (
+            {"fediac.law": "topk", "fediac.threshold": 1},
+            "more votes (fediac.n_votes) may help.",
+        ),
     ],
 )
 def test_only_what_can_still_be_changed_is_advised(
     tmp_path: Path, settings: dict[str, Any], helps: str
 ) -> None:
     run = run_with(tmp_path / "run", [9, 0, 0, 0])
-    (note,) = consensus_notes(changed(run, fediac=settings))
+    (note,) = consensus_notes(changed(run, **settings))
     assert note.endswith(f"still; {helps}")
 
 
@@ -128,7 +134,7 @@ def test_a_server_sets_the_threshold_itself(tmp_path: Path) -> None:
 
 def test_an_own_algorithm_has_no_settings_to_name(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", [9, 0, 0, 0])
-    (note,) = consensus_notes(replace(run, algorithm="my_file:Mine"))
+    (note,) = consensus_notes(changed(run, algorithm="my_file:Mine"))
     assert note.endswith("still; more votes or a lower threshold may help.")
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fediac.report.differences import are_repeats, differing
-from fediac.report.reading import Run, read_runs
+from fediac.report.reading import read_runs
+from fediac.runs.stored import Run
 from tests.runs import write_run
 
 

@@ -9,9 +9,10 @@ import pytest
 from fediac.report.csv_file import _flatten, render_csv
 from fediac.report.markdown import render_markdown, write_table
 from fediac.report.page import Report
-from fediac.report.reading import Run, read_runs
+from fediac.report.reading import read_runs
 from fediac.report.summary import summarize
 from fediac.report.target import choose_target
+from fediac.runs.stored import Run
 from tests.runs import read_rounds, write_comparison, write_run
 
 
@@ -66,7 +67,7 @@ def test_csv_numbers_are_those_of_rounds_jsonl(runs: list[Run]) -> None:
 
 
 def test_csv_adds_up_phases_of_one_name() -> None:
-    phases = [{"name": "statistics", "upload_s": 0.25}] * 2
+    phases = ({"name": "statistics", "upload_s": 0.25},) * 2
     record = {"timing": {"fast": {"phases": phases}}}
     assert _flatten(record) == {"timing.fast.statistics.upload_s": 0.5}
 
@@ -74,7 +75,6 @@ def test_csv_adds_up_phases_of_one_name() -> None:
 def test_csv_leaves_fields_empty_that_a_run_lacks(runs: list[Run]) -> None:
     lines = list(csv.DictReader(io.StringIO(render_csv(runs))))
     by_run = {line["run"]: line for line in lines}
-    assert by_run["fedavg"]["gamma"] == ""
     assert by_run["fedavg"]["traffic.wire.up.votes"] == ""
     assert by_run["fediac"]["traffic.wire.up.votes"] != ""
 

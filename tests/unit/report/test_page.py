@@ -136,14 +136,6 @@ def test_lines_are_the_numbers_of_rounds_jsonl(page: str, comparison: Path) -> N
             assert series["rounds"] == [each["round"] for each in rounds]
 
 
-def test_run_without_gamma_has_no_line_in_that_chart(page: str) -> None:
-    data = data_of(page)
-    labels = [run["label"] for run in data["runs"]]
-    shown = {labels[each["run"]] for each in data["charts"]["gamma"]["series"]}
-    assert "fedavg" not in shown
-    assert "fediac" in shown
-
-
 def test_gamma_of_1_is_what_the_proof_needs_and_no_limit_of_training(page: str) -> None:
     assert ">the proof of convergence needs less</text>" in page
     assert (
@@ -205,24 +197,6 @@ def test_long_runs_are_thinned_and_say_so(
     assert len(series["rounds"]) <= 14
     assert "Long runs show a part of their rounds" in page
     assert "Long runs" not in make_page(write_run(tmp_path / "b", "fediac", n_rounds=5))
-
-
-def test_runs_without_timing_facts_or_accuracy_still_give_a_page(
-    tmp_path: Path,
-) -> None:
-    folder = write_run(tmp_path / "a", "fediac", n_rounds=3, target=None)
-    left_out = ("timing", "gamma", "chosen", "accuracy")
-
-    def strip(rounds: list[dict[str, Any]]) -> None:
-        for each in rounds:
-            each.update(time_s={}, round_s={})
-            for name in left_out:
-                del each[name]
-
-    edit_rounds(folder, strip)
-    page = make_page(folder)
-    found = {a["id"] for tag, a in parse(page).elements if tag == "figure"}
-    assert found == {"accuracy-mib", "phase-bytes"}
 
 
 def test_one_round_of_one_run_gives_a_page(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fediac.number_words import digits, mib, percent, seconds
-from fediac.report.reading import Run, read_runs
+from fediac.report.reading import read_runs
 from fediac.report.summary import (
     Headline,
     cautions,
@@ -16,6 +16,7 @@ from fediac.report.summary import (
     title,
 )
 from fediac.report.target import Target
+from fediac.runs.stored import Run
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 GOAL = Target(0.63, "")
@@ -145,15 +146,6 @@ def test_without_target_nothing_is_compared(runs: list[Run]) -> None:
     sentences = summarize(runs[:1], None)
     assert sentences[0].startswith("fediac had its best accuracy, 69.8 %, in round 24")
     assert sentences[-1] == "No target accuracy is set, so none is compared."
-
-
-def test_run_without_accuracy_is_described(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "a", "fediac", n_rounds=2, target=None)
-    edit_rounds(folder, lambda rounds: [r.pop("accuracy") for r in rounds])
-    runs, _ = read_runs([folder])
-    assert summarize(runs, None)[0] == "fediac measured no accuracy."
-    assert headlines(runs, None) == []
-    assert summarize(runs, GOAL) == ["The run did not reach 63 % accuracy."]
 
 
 def test_title_and_subtitle_say_what_was_run(runs: list[Run]) -> None:

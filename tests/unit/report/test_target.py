@@ -4,50 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from fediac.report.reading import Run, read_runs
-from fediac.report.summary import subtitle
+from fediac.report.reading import read_runs
 from fediac.report.tables import target_table
 from fediac.report.target import (
     Target,
     choose_target,
-    parse_accuracy,
     rank,
-    reach,
     repeats,
     saving,
     second_best,
 )
+from fediac.runs.stored import Run
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
-from tests.support import refuses
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[Run]:
     return read_runs([write_comparison(tmp_path)])[0]
-
-
-def test_targets_that_are_no_tables_are_passed_over(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    write_run(folder, "fediac", n_rounds=2)
-    (folder / "summary.json").write_text('{"target": 0.9, "n_clients": [1]}')
-    found = read_runs([folder])[0]
-    assert choose_target(found, None) is not None
-    assert "client" not in subtitle(found)
-
-
-@pytest.mark.parametrize("text", ["0.63", "63%", "63 %", ".63", " 63.0% "])
-def test_accuracies_are_read_as_people_write_them(text: str) -> None:
-    assert parse_accuracy(text) == pytest.approx(0.63, abs=1e-15)
-
-
-@pytest.mark.parametrize("text", ["63", "0", "101%", "high", "-0.5", "nan", "1e-1", ""])
-def test_other_texts_are_refused(text: str) -> None:
-    message = (
-        "target must be an accuracy above 0 and up to 1, such as 0.63 or 63%, "
-        f"got {text!r}"
-    )
-    with refuses(message):
-        parse_accuracy(text)
 
 
 def test_reached_is_the_first_round_with_the_accuracy(runs: list[Run]) -> None:
@@ -57,7 +30,7 @@ def test_reached_is_the_first_round_with_the_accuracy(runs: list[Run]) -> None:
             for each in read_rounds(run.folder)
             if each["accuracy"] >= 0.63
         ]
-        found = reach(run, 0.63)
+        found = run.reach(0.63)
         assert (found.number if found else None) == (expected[0] if expected else None)
 
 
@@ -81,8 +54,12 @@ def test_saving_is_against_the_second_best(runs: list[Run]) -> None:
 
 
 def test_settings_of_one_algorithm_do_not_compete(tmp_path: Path) -> None:
-    for name, algorithm in (("a", "fediac"), ("b", "fediac"), ("c", "libra")):
-        write_run(tmp_path / name, algorithm, variant=name)
+    for name, algorithm, tuning in (
+        ("a", "fediac", "local"),
+        ("b", "fediac", "none"),
+        ("c", "libra", "local"),
+    ):
+        write_run(tmp_path / name, algorithm, tuning=tuning)
     runs = read_runs([tmp_path])[0]
     standings = rank(runs, Target(0.3, ""), "payload")
     first = standings[0].run.algorithm
@@ -97,7 +74,7 @@ def test_settings_of_one_algorithm_do_not_compete(tmp_path: Path) -> None:
 def test_repeats_with_other_seeds_do_not_compete(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_run(tmp_path / f"seed{seed}", "fediac", seed=seed)
-    write_run(tmp_path / "wider", "fediac", width=12)
+    write_run(tmp_path / "wider", "fediac", tuning="none")
     runs = read_runs([tmp_path])[0]
     standings = rank(runs, Target(0.3, ""), "payload")
     assert [each.run.label for each in standings] == ["seed1", "seed2", "wider"]
@@ -168,5 +145,5 @@ def test_one_run_without_a_target_has_none(tmp_path: Path) -> None:
 def test_runs_that_never_learned_have_no_target(tmp_path: Path) -> None:
     for name in "ab":
         folder = write_run(tmp_path / name, "fediac", n_rounds=2, target=None)
-        edit_rounds(folder, lambda rounds: [r.update(accuracy=None) for r in rounds])
+        edit_rounds(folder, lambda rounds: [r.update(accuracy=0.0) for r in rounds])
     assert choose_target(read_runs([tmp_path])[0], None) is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -12,13 +13,13 @@ from safetensors.torch import load_file
 from fediac.compressors import CATALOG, FedAvg, FediAC
 from fediac.core.tuning import Candidate
 from fediac.errors import ConfigError, FediacError, RunError, UpdateError
-from fediac.report.reading import read_run
 from fediac.runs.checkpoint import load_checkpoint
 from fediac.runs.folder import MODEL
 from fediac.runs.loop import run_experiment
-from fediac.runs.records import CHECKPOINT, CONFIG
+from fediac.runs.records import CHECKPOINT, CONFIG, Round, Summary
 from fediac.runs.server_tuning import tune_on_server
 from fediac.runs.settings import RunSettings, StopSettings, read_settings
+from fediac.runs.stored import read_run
 from fediac.sim import simulate_round
 from fediac.transports import aggregate
 from tests.support import refuses
@@ -34,19 +35,19 @@ class Spy:
         self.rounds: list[int] = []
 
     def start(
-        self, settings: RunSettings, n_clients: int, before: dict[str, Any] | None
+        self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
         assert settings.seed == 1
-        self.starts.append((n_clients, before and before["round"]))
+        self.starts.append((n_clients, before and before.number))
 
     def client_done(self) -> None:
         self.n_clients_done += 1
 
-    def round_done(self, record: dict[str, Any]) -> None:
-        self.rounds.append(record["round"])
+    def round_done(self, record: Round) -> None:
+        self.rounds.append(record.number)
 
 
-def run(folder: Path, *, resumes: bool = False, **changes: Any) -> dict[str, Any]:
+def run(folder: Path, *, resumes: bool = False, **changes: Any) -> Summary:
     settings = make_settings(folder.parent / "data", **changes)
     return run_experiment(settings, folder, resumes=resumes)
 
@@ -58,11 +59,11 @@ def test_every_algorithm_leaves_a_whole_run(tmp_path: Path, algorithm: str) -> N
     names = {CONFIG, "rounds.jsonl", "summary.json", MODEL, CHECKPOINT}
     assert {path.name for path in folder.iterdir()} == names
     written = json.loads((folder / "summary.json").read_text())
-    assert written == json.loads(json.dumps(summary))
-    assert (summary["rounds"], summary["stopped"]) == (2, "2 rounds done")
-    assert (summary["algorithm"], summary["dataset"]) == (algorithm, "tiny")
-    assert (summary["dim"], summary["n_clients"], summary["seed"]) == (475, 3, 1)
-    assert summary["partition"]["n_used"] == 96
+    assert written == json.loads(msgspec.json.encode(summary))
+    assert (summary.rounds, summary.stopped) == (2, "2 rounds done")
+    assert (summary.algorithm, summary.dataset) == (algorithm, "tiny")
+    assert (summary.dim, summary.n_clients, summary.seed) == (475, 3, 1)
+    assert summary.partition.n_used == 96
     found = read_run(folder)
     assert found is not None
     assert found.notes == ()
@@ -83,7 +84,7 @@ def test_the_settings_are_kept_resolved_with_seed_and_versions(tmp_path: Path) -
     # A run's own settings run it again.
     settings = read_settings(config)
     again = run_experiment(settings, tmp_path / "again", resumes=False)
-    assert again["seed"] == 9
+    assert again.seed == 9
     assert read_lines(tmp_path / "again") == read_lines(tmp_path / "run")
 
 
@@ -128,8 +129,8 @@ def test_a_run_ends_with_the_first_stop_it_reaches(
     tmp_path: Path, stop: dict[str, Any], n_rounds: int, reason: str
 ) -> None:
     summary = run(tmp_path / "run", stop=stop)
-    assert summary["stopped"] == reason
-    assert len(read_lines(tmp_path / "run")) == summary["rounds"] == n_rounds
+    assert summary.stopped == reason
+    assert len(read_lines(tmp_path / "run")) == summary.rounds == n_rounds
 
 
 @pytest.mark.parametrize("switches", [["1e2", "fast"], ["fast", "1e2"]])
@@ -152,7 +153,7 @@ def test_a_run_that_keeps_no_model_leaves_what_it_measured(tmp_path: Path) -> No
     names = {CONFIG, "rounds.jsonl", "summary.json"}
     assert {path.name for path in (tmp_path / "lean").iterdir()} == names
     assert read_lines(tmp_path / "lean") == read_lines(tmp_path / "kept")
-    assert lean["accuracy"] == kept["accuracy"]
+    assert lean.accuracy == kept.accuracy
 
 
 def test_a_checkpoint_on_the_way_is_gone_when_no_model_is_kept(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_a_run_that_is_longer_than_asked_says_how_long_it_is(tmp_path: Path) -> 
     folder = tmp_path / "run"
     run(folder, stop={"rounds": 2})
     summary = run(folder, resumes=True, stop={"rounds": 1})
-    assert (summary["rounds"], summary["stopped"]) == (2, "2 rounds done")
+    assert (summary.rounds, summary.stopped) == (2, "2 rounds done")
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -223,7 +224,7 @@ def test_a_run_that_failed_in_its_first_round_is_begun_anew(
             run(folder, stop={"rounds": 1})
     assert (folder / "rounds.jsonl").read_bytes() == b""
     summary = run(folder, resumes=resumes, train={"lr": 0.2}, stop={"rounds": 1})
-    assert summary["rounds"] == 1
+    assert summary.rounds == 1
 
 
 def test_a_settings_file_of_ones_own_is_not_overwritten(tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_run_from_before_a_setting_existed_goes_on_with_its_default(
         ConfigError,
     ):
         run(folder, resumes=True, fediac={"entries_per_vote": 8}, stop={"rounds": 2})
-    assert run(folder, resumes=True, stop={"rounds": 2})["rounds"] == 2
+    assert run(folder, resumes=True, stop={"rounds": 2}).rounds == 2
 
 
 def test_a_run_that_ended_without_a_checkpoint_is_not_begun_again(
@@ -446,4 +447,4 @@ def test_switches_may_have_little_memory(tmp_path: Path, memory: str) -> None:
         fediac={"threshold": "100%"},
         stop={"rounds": 1},
     )
-    assert summary["rounds"] == 1
+    assert summary.rounds == 1

@@ -11,10 +11,10 @@ import torch
 from fediac import native
 from fediac.api.compare import compare_algorithms
 from fediac.errors import ConfigError
-from fediac.report.reading import read_run
 from fediac.runs import versions
 from fediac.runs.loop import run_experiment
-from fediac.runs.records import CHECKPOINT, CONFIG
+from fediac.runs.records import CHECKPOINT, CONFIG, Summary
+from fediac.runs.stored import read_run
 from fediac.runs.versions import describe_training, describe_versions
 from tests.planes import require_native
 from tests.support import refuses
@@ -26,7 +26,7 @@ HINT = (
 )
 
 
-def run(folder: Path, n_rounds: int, **manner: Any) -> dict[str, Any]:
+def run(folder: Path, n_rounds: int, **manner: Any) -> Summary:
     settings = make_settings(folder.parent / "data", stop={"rounds": n_rounds})
     return run_experiment(settings, folder, resumes=n_rounds > 1, **manner)
 
@@ -138,7 +138,7 @@ def test_a_run_that_is_over_is_nobody_elses(
     run(folder, 2)
     before = stored_versions(folder)
     another_processor(monkeypatch)
-    assert run(folder, 2)["rounds"] == 2
+    assert run(folder, 2).rounds == 2
     assert stored_versions(folder) == before
     with pytest.raises(ConfigError):
         run(folder, 3)

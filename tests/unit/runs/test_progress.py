@@ -3,16 +3,21 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fediac.runs.progress import ProgressBars
+from fediac.runs.records import Round, decode
 from fediac.runs.settings import RunSettings
+from tests.runs import first_line
 
-RECORD = {
-    "round": 3,
-    "accuracy": 0.625,
-    "payload_mib": 1234.5,
-    "time_s": {"fast": 61.2, "slow": 99.0},
-}
+MADE = decode(first_line("fediac"), Round, "made up")
+RECORD = replace(
+    MADE,
+    number=3,
+    accuracy=0.625,
+    payload_mib=1234.5,
+    time_s={"fast": 61.2, "slow": 99.0},
+)
 
 
 class Terminal(io.StringIO):
@@ -27,7 +32,7 @@ def show(monkeypatch: pytest.MonkeyPatch, file: Any, *, is_quiet: bool = False) 
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm-256color")
     with ProgressBars(is_quiet=is_quiet) as bars:
-        for before in (None, {"round": 2}):
+        for before in (None, replace(MADE, number=2)):
             bars.start(RunSettings(), 20, before)
             bars.client_done()
             bars.round_done(RECORD)
@@ -51,7 +56,7 @@ def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
 def test_a_terminal_says_when_nothing_was_agreed_on(
     monkeypatch: pytest.MonkeyPatch, votes: int, chosen: int, *, is_said: bool
 ) -> None:
-    record = RECORD | {"votes": votes, "chosen": chosen}
+    record = replace(RECORD, votes=votes, chosen=chosen)
     monkeypatch.setitem(globals(), "RECORD", record)
     assert ("nothing agreed on" in show(monkeypatch, Terminal())) == is_said
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from fediac.archives import write_archive
 from fediac.compressors import FediAC
 from fediac.errors import ConfigError
 from fediac.runs.algorithm_tables import table_type
 from fediac.runs.settings import (
     RunSettings,
     StopSettings,
+    list_differing,
     parse_run,
     read_settings,
 )
@@ -223,6 +225,28 @@ def test_values_that_no_setting_has_are_blamed_on_their_place(
         read_settings(path)
     with refuses(f"--set seed: {text}", ConfigError):
         read_settings(write(tmp_path, ""), [f"seed={value}"])
+
+
+def test_settings_may_be_inside_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "runs.zip"
+    write_archive(archive, {"fediac/seed2/config.toml": b"\xef\xbb\xbfseed = 2\r\n"})
+    path = archive / "fediac" / "seed2" / "config.toml"
+    assert read_settings(path, ["train.lr=0.5"]).seed == 2
+    for wrong, why in (
+        (archive / "fediac" / "config.toml", "no such file or directory"),
+        (archive, "is a directory"),
+    ):
+        with refuses(f"{wrong}: {why}", ConfigError):
+            read_settings(wrong)
+
+
+def test_settings_that_differ_are_named_by_their_keys() -> None:
+    one = {"seed": 1, "data": {"name": "a", "beta": 0.5}, "stop": {"rounds": 3}}
+    other = {"seed": 1, "data": {"name": "b", "beta": 0.5}, "stop": {"rounds": 4}}
+    assert list_differing([one, other]) == ["data.name", "stop.rounds"]
+    assert list_differing([one, other], but=("stop.",)) == ["data.name"]
+    assert list_differing([one, one, {**one, "new": {"x": 1}}]) == ["new.x"]
+    assert list_differing([one]) == []
 
 
 def test_overrides_are_toml_or_else_strings(tmp_path: Path) -> None:

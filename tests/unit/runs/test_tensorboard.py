@@ -3,10 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fediac.errors import ConfigError
 from fediac.runs.loop import run_experiment
 from fediac.runs.settings import SaveSettings
+from fediac.runs.stored import read_run
 from fediac.runs.tensorboard import FOLDER, open_log
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
@@ -43,7 +45,9 @@ def test_logs_show_every_round_once_whatever_happened(tmp_path: Path) -> None:
     run(2, resumes=False)
     # A round after the last checkpoint, as a run that is killed leaves it.
     with open_log(folder, SaveSettings(tensorboard=True), 2) as log:
-        log(read_lines(folder)[-1] | {"round": 3, "accuracy": 0.125, "loss": None})
+        run_so_far = read_run(folder)
+        assert run_so_far is not None
+        log(replace(run_so_far.last, number=3, accuracy=0.125, loss=None))
     run(4, resumes=True)
     scalars = read_scalars(folder)
     lines = read_lines(folder)

@@ -92,7 +92,7 @@ def test_numbers_beyond_what_is_counted_are_one_line(fediac: Command) -> None:
 
 
 def test_a_terminal_without_some_character_shows_the_rest() -> None:
-    run = Path(__file__).parents[2] / "results" / "runs" / "cifar10-iid" / "fedavg"
+    run = Path(__file__).parents[2] / "results" / "runs" / "cifar10-iid.zip" / "fedavg"
     done = subprocess.run(
         [sys.executable, "-m", "fediac", "report", run / "seed1", "--format=md", "-o-"],
         capture_output=True,

@@ -168,4 +168,4 @@ def test_it_is_simulated_listed_and_tried(fediac: Command) -> None:
     assert {"name": "first", "summary": summary} in listed
     keys = {each["key"]: each for each in fediac.json("list", "settings")["settings"]}
     assert keys["first.n_first"]["default"] == "10%"
-    assert keys["first.fade"]["meaning"].startswith("Share of what is kept")
+    assert keys["first.fade"]["meaning"].startswith("Share of the residual")

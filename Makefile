@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test lint format bench mutants clean
+.PHONY: help venv demo test lint format bench mutants model clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -41,6 +41,9 @@ bench: $(STAMP)  ## kernels against a memcpy, the simulator against SimPy, train
 
 mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notice each
 	$(BIN)/python -m tests.mutants
+
+model: $(STAMP)  ## search the models of the protocol with SPIN, and their mistakes
+	$(BIN)/python -m models
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -1,0 +1,1 @@
+"""Models of the protocol, searched by SPIN; ``python -m models`` runs them all."""

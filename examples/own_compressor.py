@@ -65,7 +65,7 @@ class RandomK(ErrorFeedback):
         added = yield from add_levels(corrected, picked, grid, stream, kept=kept)
         facts = Facts(
             n_votes=n_picked,
-            n_chosen=added.n_counted,
+            n_chosen=added.sent.n_levels,
             bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,

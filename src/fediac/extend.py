@@ -44,7 +44,6 @@ from fediac.core.exchange import (
     BlockSum,
     BlockTotals,
     Consensus,
-    Contributors,
     IndexedSum,
     IndexedTotals,
     Max,
@@ -66,7 +65,6 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import keep_missed, take_back
 from fediac.core.rng import Stream, to_unit
 from fediac.core.shares import Share
 from fediac.core.sums import tree_sum
@@ -87,7 +85,6 @@ __all__ = [
     "Compressor",
     "Conditions",
     "Consensus",
-    "Contributors",
     "Corrected",
     "ErrorFeedback",
     "Expected",
@@ -128,7 +125,6 @@ __all__ = [
     "float32_above",
     "indices_of",
     "indices_of_largest",
-    "keep_missed",
     "lane_widths",
     "largest",
     "left_energy",
@@ -139,7 +135,6 @@ __all__ = [
     "share_of_some",
     "stochastic_round",
     "subtract_sent",
-    "take_back",
     "to_unit",
     "tree_sum",
     "union_of",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fediac.core.exchange import BlockTotals, IndexedTotals, Totals
 from fediac.switch import Switch
 from fediac.switch.job import Job
 from fediac.transports.arrays import ArrayTransport
@@ -60,8 +61,8 @@ def test_answer_is_that_of_plain_arithmetic(
         for transport in both.transports:
             answer = transport.carry(asked)
             check_answer(answer, expected, make)
-            assert answer.contributors.members == present
-            assert not answer.contributors.partial
+            if isinstance(answer, Totals | BlockTotals | IndexedTotals):
+                assert answer.n_clients == present.bit_count()
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

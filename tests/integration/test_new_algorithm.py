@@ -71,7 +71,7 @@ class First(ErrorFeedback):
         added = yield from add_levels(corrected, first, grid, stream, kept=kept)
         facts = Facts(
             n_votes=0,
-            n_chosen=added.n_counted,
+            n_chosen=added.sent.n_levels,
             bits=self.bits,
             peak=peak,
             scale=grid.scale,

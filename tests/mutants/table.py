@@ -136,12 +136,6 @@ TABLE: dict[str, dict[str, Row]] = {
         ),
     },
     "core/residual.py": {
-        "missed-not-kept": (
-            "what is not counted goes back to the residual",
-            "    if not missed:\n        return Counted(",
-            "    if missed is not None:\n        return Counted(",
-            "conformance/test_partial.py",
-        ),
         "fade-keeps-its-share": (
             "of a residual that fades, the share is lost and the rest kept",
             "residual *= 1.0 - fade",
@@ -151,10 +145,10 @@ TABLE: dict[str, dict[str, Row]] = {
     },
     "core/mean.py": {
         "mean-over-members": (
-            "a packet's totals are divided by those that it counts",
-            "count * self.scale)",
-            "self.totals.contributors.count * self.scale)",
-            "conformance/test_partial.py",
+            "totals are divided by the clients that they count",
+            "divide(levels, n_clients * self.scale)",
+            "divide(levels, self.scale)",
+            "unit/core/test_mean.py",
         ),
     },
     "core/ledger.py": {

@@ -86,14 +86,11 @@ class Plan:
     payload_bytes: int
     register_bytes: int
     n_clients: int
-    quorum: int
 
     def switch(self) -> Switch:
         switch = Switch(3 * self.register_bytes + 5, payload_bytes=self.payload_bytes)
         for _ in range(N_JOBS):
-            switch.open(
-                self.n_clients, quorum=self.quorum, register_bytes=self.register_bytes
-            )
+            switch.open(self.n_clients, register_bytes=self.register_bytes)
         return switch
 
 
@@ -106,7 +103,6 @@ def plans(draw: st.DrawFn) -> Plan:
         payload_bytes,
         draw(st.integers(least, least + 4000)),
         n_clients,
-        draw(st.integers(1, n_clients)),
     )
 
 

@@ -20,7 +20,6 @@ from fediac.runs.error_names import setting_names
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch
 from tests.support import refuses
-from tests.unit.compressors.rounds import EVERYONE
 
 plain = FedAvg
 halved = partial(SwitchML, bits=9)
@@ -249,7 +248,7 @@ def test_what_a_round_raises_says_whose_and_where() -> None:
         named({"lr": "train.lr"}),
         pytest.raises(AlgorithmError) as caught,
     ):
-        client.send((Peak(1.0, EVERYONE),))
+        client.send((Peak(1.0),))
     assert re.fullmatch(
         r"algorithm '.*:Stumbles' failed: ValueError: lr is not what I thought "
         r"\(test_plugins.py, line \d+\)",

@@ -235,7 +235,7 @@ class FediAC(ErrorFeedback):
         added = yield from add_levels(corrected, gia, grid, stream, kept=kept)
         facts = Facts(
             n_votes=n_votes,
-            n_chosen=added.n_counted,
+            n_chosen=added.sent.n_levels,
             bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,

@@ -3,7 +3,7 @@
 This part of a round is the same for every algorithm that has it, so it stands here
 once: a round begins with update + residual, the algorithm compresses that, and what it
 leaves is the next residual. The sum is written where the next residual goes, and the
-algorithm turns it into what was not counted in place: memory is passed over once.
+algorithm turns it into what was not sent in place: memory is passed over once.
 """
 
 from abc import ABC, abstractmethod
@@ -53,7 +53,7 @@ class ErrorFeedback(ABC):
             state: What the client keeps beside its residual; what the algorithm does
                 not change it returns as it is.
             stream: Randomness of this client and round.
-            kept: The corrected update's values, to be turned into what was not counted;
+            kept: The corrected update's values, to be turned into what was not sent;
                 None: it is not kept, and the values must be left alone.
         """
 

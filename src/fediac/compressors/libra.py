@@ -57,7 +57,6 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import keep_missed
 from fediac.core.rng import Stream
 from fediac.core.shares import Share
 from fediac.core.types import Array, Indices, Levels, Update
@@ -101,13 +100,6 @@ def _round(
     chosen = values[entries]
     levels = stochastic_round(chosen, entries, grid, stream)
     return levels, subtract_sent(chosen, levels, grid)
-
-
-def _missed(
-    answer: IndexedTotals | ServerTotals | None, client: int, n_places: int
-) -> list[tuple[int, int]]:
-    """Return the ranges that left ``client`` out; none if nothing was asked."""
-    return [] if answer is None else answer.contributors.missed(client, n_places)
 
 
 def _check_hot(hot: Indices) -> None:
@@ -226,15 +218,11 @@ class Libra(ErrorFeedback):
         others, cold_left = self._send_cold(values, cold, grid, rounding)
         added, averaged = yield from self._ask(pairs, others, n_entries=dim)
         hot_values, cold_values = values[hot], values[cold]
-        missed = _missed(added, stream.client, self.hot.shape[0])
-        hot_left, n_hot = keep_missed(hot_left, hot_values, addresses, missed)
-        missed = _missed(averaged, stream.client, dim)
-        cold_left, n_cold = keep_missed(cold_left, cold_values, cold, missed)
         if kept is not None:
             kept[hot], kept[cold] = hot_left, cold_left
         facts = Facts(
             n_votes=n_sent,
-            n_chosen=n_hot + n_cold,
+            n_chosen=n_sent,
             bits=self.bits,
             peak=peak,
             scale=grid.scale,

@@ -38,7 +38,6 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.residual import keep_missed
 from fediac.core.rng import Stream
 from fediac.core.shares import Share
 from fediac.core.types import Indices, Levels, Update
@@ -108,15 +107,12 @@ class OmniReduce(ErrorFeedback):
         chosen = values[indices]
         levels = stochastic_round(chosen, indices, grid, stream.purpose("rounding"))
         totals: BlockTotals = yield from ask(self._blocks(indices, levels))
-        missed = totals.contributors.missed(stream.client, dim)
-        left, n_counted = keep_missed(
-            subtract_sent(chosen, levels, grid), chosen, indices, missed
-        )
+        left = subtract_sent(chosen, levels, grid)
         if kept is not None:
             kept[indices] = left
         facts = Facts(
             n_votes=n_sent,
-            n_chosen=n_counted,
+            n_chosen=indices.shape[0],
             bits=BITS,
             peak=peak,
             scale=grid.scale,

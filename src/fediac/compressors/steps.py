@@ -11,7 +11,6 @@ from fediac.core.corrected import Corrected, correct, count_nonfinite
 from fediac.core.exchange import Exchange, Max, Peak, Sum, Totals
 from fediac.core.mean import LaneMean, Mean
 from fediac.core.quantize import MIN_PEAK, Grid, Sent, float32_above, send_chosen
-from fediac.core.residual import take_back
 from fediac.core.rng import Stream
 from fediac.core.types import Packed, Update
 from fediac.core.widths import Lanes, make_grid
@@ -68,15 +67,13 @@ class Added:
     """The result of a sum of levels.
 
     Attributes:
-        mean: Of all clients that were counted.
+        mean: Of all clients.
         sent: What this client sent.
-        n_counted: How many of its levels were counted.
-        left_energy: Σ(U − counted)² over all entries.
+        left_energy: Σ(U − sent)² over all entries.
     """
 
     mean: Mean
     sent: Sent
-    n_counted: int
     left_energy: float
 
 
@@ -95,20 +92,17 @@ def add_levels(
         gia: Entries to send, equal on all clients; None: all of them.
         grid: What they are rounded to.
         stream: Randomness of this client and round.
-        kept: Becomes what was not counted; None: it is not kept.
+        kept: Becomes what was not sent; None: it is not kept.
     """
-    values = corrected.values
-    sent = send_chosen(values, gia, grid, stream.purpose("rounding"), out=kept)
+    rounding = stream.purpose("rounding")
+    sent = send_chosen(corrected.values, gia, grid, rounding, out=kept)
     totals: Totals = yield from ask(
         Sum(sent.lanes, sent.n_levels, grid.bits_up, grid.bits_down, grid.limit)
     )
-    missed = totals.contributors.missed(stream.client, sent.n_levels)
-    counted = take_back(sent, missed, values, gia, grid, out=kept)
-    left = counted.left_energy
+    left = sent.left_energy
     if gia is not None:
         left = left_energy(corrected, chosen=sent.chosen_energy, left=left)
-    mean = Mean((LaneMean(totals, grid.scale, gia),))
-    return Added(mean, sent, counted.n_levels, left)
+    return Added(Mean((LaneMean(totals, grid.scale, gia),)), sent, left)
 
 
 def unsent(

@@ -71,7 +71,7 @@ class SwitchML(ErrorFeedback):
         added = yield from add_levels(corrected, None, grid, stream, kept=kept)
         facts = Facts(
             n_votes=added.sent.n_levels,
-            n_chosen=added.n_counted,
+            n_chosen=added.sent.n_levels,
             bits=grid.bits_down,
             peak=peak,
             scale=grid.scale,

@@ -9,8 +9,6 @@ Deviations: none in the algorithm; the server returns the union of all sent indi
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
-
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
@@ -21,7 +19,6 @@ from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.magnitudes import indices_of_largest
 from fediac.core.mean import FloatMean, Mean
 from fediac.core.quantize import energy_of
-from fediac.core.residual import keep_missed
 from fediac.core.rng import Stream
 from fediac.core.shares import Share
 from fediac.core.types import Update
@@ -54,7 +51,11 @@ class TopK(ErrorFeedback):
         yield (Expected(ServerSum, n_sent, union, bits=64),)
 
     def compress(
-        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+        self,
+        corrected: Corrected,
+        state: State,
+        stream: Stream,  # noqa: ARG002 - nothing is random
+        kept: Update | None,
     ) -> Round:
         """Yield one sum at the server; return the mean update."""
         values = corrected.values
@@ -63,21 +64,16 @@ class TopK(ErrorFeedback):
         indices = indices_of_largest(values, n_sent)
         chosen = values[indices]
         totals: ServerTotals = yield from ask(ServerSum(chosen, indices))
-        missed = totals.contributors.missed(stream.client, dim)
-        nothing = array_namespace(chosen).zeros_like(chosen)
-        left, n_counted = keep_missed(nothing, chosen, indices, missed)
         if kept is not None:
-            kept[indices] = left
+            kept[indices] = 0.0
         facts = Facts(
             n_votes=n_sent,
-            n_chosen=n_counted,
+            n_chosen=n_sent,
             bits=0,
             peak=0.0,
             scale=0.0,
             energy=corrected.energy,
-            left_energy=left_energy(
-                corrected, chosen=energy_of(chosen), left=energy_of(left)
-            ),
+            left_energy=left_energy(corrected, chosen=energy_of(chosen)),
         )
         mean = Mean((FloatMean(totals.values, totals.indices),))
         return Outcome(mean, state, facts)

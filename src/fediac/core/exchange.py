@@ -2,11 +2,11 @@
 
 An exchange is one question that all clients of a round ask at the same point. A
 compressor yields exchanges and gets answers; how they travel is a transport's business.
-An answer is one object shared by all clients, so nothing in it may be changed.
+An answer counts all clients of the round: sums of some of them are never given out. It
+is one object shared by all of them, so nothing in it may be changed.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from fediac.core.types import Indices, Levels, Packed, Update
@@ -135,64 +135,12 @@ Exchange: TypeAlias = Tally | Max | Sum | BlockSum | IndexedSum | ServerSum
 
 
 @dataclass(frozen=True, slots=True)
-class Contributors:
-    """Who was counted in an answer: all clients, or only some for some packets.
-
-    Entries are those of the answer: levels of a sum, entries of an update for blocks
-    and the server, addresses of an indexed sum.
-
-    Attributes:
-        members: Bit ``i`` is set when client ``i`` was counted.
-        partial: Packet number -> bitmap, for packets that closed without some member.
-        entries_per_packet: How many entries of the answer one packet holds.
-    """
-
-    members: int
-    partial: Mapping[int, int] = field(default_factory=dict)
-    entries_per_packet: int = 0
-
-    @property
-    def count(self) -> int:
-        """Members counted wherever ``partial`` says nothing else."""
-        return self.members.bit_count()
-
-    def missed(self, client: int, n_entries: int) -> list[tuple[int, int]]:
-        """Return the ``(start, stop)`` ranges of entries that left ``client`` out."""
-        if not self.members >> client & 1:
-            return [(0, n_entries)]
-        length = self.entries_per_packet
-        return [
-            (packet * length, min((packet + 1) * length, n_entries))
-            for packet, members in sorted(self.partial.items())
-            if not members >> client & 1
-        ]
-
-    def ranges(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """Return pieces ``(start, stop, count)`` that cover the range in order."""
-        length = self.entries_per_packet
-        pieces, place = [], start
-        for packet, members in sorted(self.partial.items()):
-            first = max(packet * length, start)
-            last = min((packet + 1) * length, stop)
-            if first >= last:
-                continue
-            if place < first:
-                pieces.append((place, first, self.count))
-            pieces.append((first, last, members.bit_count()))
-            place = last
-        if place < stop:
-            pieces.append((place, stop, self.count))
-        return pieces
-
-
-@dataclass(frozen=True, slots=True)
 class Consensus:
     """Answer to `Tally`: the gia, and what clients agreed on along with it."""
 
     gia: Packed
     peak: float
     bits: int
-    contributors: Contributors
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,22 +148,22 @@ class Peak:
     """Answer to `Max`."""
 
     peak: float
-    contributors: Contributors
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Answer to `Sum`: lanes of totals; each holds count · limit too much.
+    """Answer to `Sum`: lanes of totals; each holds n_clients · limit too much.
 
     Attributes:
         bits: Width of a lane, the sum's ``bits_down``.
+        n_clients: Clients that were added up.
     """
 
     lanes: Packed
     n_levels: int
     bits: int
     limit: int
-    contributors: Contributors
+    n_clients: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +172,7 @@ class BlockTotals:
 
     blocks: Indices
     totals: Levels
-    contributors: Contributors
+    n_clients: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +181,7 @@ class IndexedTotals:
 
     indices: Indices
     totals: Levels
-    contributors: Contributors
+    n_clients: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +190,6 @@ class ServerTotals:
 
     values: Update
     indices: Indices | None
-    contributors: Contributors
 
 
 Answer: TypeAlias = (

@@ -68,8 +68,8 @@ class Row:
         kind: The exchange's type in lower case: tally, max, sum, blocksum,
             indexedsum, serversum. With the packet number it tells the simulator
             which packets a result waits for.
-        n_items: Votes, levels, pairs or floats. Peak, width and contributors are
-            header, so an exchange of peaks has no items, but still a packet.
+        n_items: Votes, levels, pairs or floats. Peak and width are header, so an
+            exchange of peaks has no items, but still a packet.
         widths: Bits of a lane up and down, in a sum whose answers have wider lanes: the
             answer to a packet then has the packet's lanes, in as many as they fill.
         blocks: A block sum's block numbers: one packet each.

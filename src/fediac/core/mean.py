@@ -34,7 +34,7 @@ class LaneMean:
     gia: Packed | None
 
     def write(self, out: Update) -> None:
-        """Put totals / (contributors · scale) into the chosen entries of ``out``."""
+        """Put totals / (clients · scale) into the chosen entries of ``out``."""
         place = 0
         for start, stop in chunks(out.shape[0], out):
             if self.gia is None:
@@ -55,12 +55,9 @@ class LaneMean:
         first = start // 8 * 8
         packed = self.totals.lanes[first // 8 * bits :]
         lanes = unpack_lanes(packed, stop - first, bits)[start - first :]
-        values = xp.empty(stop - start, dtype=xp.float64, device=device(lanes))
-        for a, b, count in self.totals.contributors.ranges(start, stop):
-            levels = lanes[a - start : b - start] - count * limit
-            mean = divide(xp.astype(levels, xp.float64), count * self.scale)
-            values[a - start : b - start] = mean
-        return xp.astype(values, like.dtype)
+        n_clients = self.totals.n_clients
+        levels = xp.astype(lanes - n_clients * limit, xp.float64)
+        return xp.astype(divide(levels, n_clients * self.scale), like.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,10 @@ class BlockMean:
     scale: float
 
     def write(self, out: Update) -> None:
-        """Put totals / (contributors · scale) into the blocks of ``out``."""
+        """Put totals / (clients · scale) into the blocks of ``out``."""
         xp = array_namespace(out)
         length = self.totals.totals.shape[1]
-        divisor = self.totals.contributors.count * self.scale
+        divisor = self.totals.n_clients * self.scale
         offsets = xp.arange(length, dtype=xp.int64, device=device(out))
         n_blocks = self.totals.blocks.shape[0]
         step = max(1, (1 << 17) // length)
@@ -96,9 +93,9 @@ class IndexedMean:
     entries: Indices
 
     def write(self, out: Update) -> None:
-        """Put totals / (contributors · scale) into the addressed entries of ``out``."""
+        """Put totals / (clients · scale) into the addressed entries of ``out``."""
         xp = array_namespace(out)
-        divisor = self.totals.contributors.count * self.scale
+        divisor = self.totals.n_clients * self.scale
         values = divide(xp.astype(self.totals.totals, xp.float64), divisor)
         out[self.entries[self.totals.indices]] = xp.astype(values, out.dtype)
 

@@ -9,7 +9,7 @@ from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT, n_planes
 from fediac.switch.tally import count_votes, reach_threshold
-from fediac.wire.header import EVERYONE, Flag, Kind, bitmap_bytes, lanes_per_part
+from fediac.wire.header import EVERYONE, Flag, Kind, lanes_per_part
 from fediac.wire.packet import Packet
 
 
@@ -93,8 +93,6 @@ def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
     slot = _open_slot(region, packet, at, stride)
     bitmap_at = at + SLOT.size
     if slot.state == COMPLETE:
-        if not is_set(region.registers, bitmap_at, packet.client):
-            region.count_drop(Drop.LATE)
         _answer(region, slot, at, to=packet.client)
         return
     if is_set(region.registers, bitmap_at, packet.client):
@@ -102,7 +100,7 @@ def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
     set_bit(region.registers, bitmap_at, packet.client)
     _add(region, packet, slot, bitmap_at + region.job.layout.bitmap_bytes)
     count = (slot.count + 1) & 0xFFFF
-    is_complete = count == region.job.quorum
+    is_complete = count == region.job.present.bit_count()
     slot = replace(
         slot,
         count=count,
@@ -171,13 +169,7 @@ def _add(region: Region, packet: Packet, slot: Slot, at: int) -> None:
 
 def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
     """Send what a complete slot holds, in as many packets as that fills."""
-    layout = region.job.layout
-    flags, bitmap = Flag.ANSWER, b""
-    if slot.count < region.job.present.bit_count():
-        flags |= Flag.PARTIAL
-        start = at + SLOT.size
-        bitmap = bytes(region.registers[start : start + bitmap_bytes(layout.n_clients)])
-    values_at = at + SLOT.size + layout.bitmap_bytes
+    values_at = at + SLOT.size + region.job.layout.bitmap_bytes
     for part, (n_items, body) in enumerate(_parts(region, slot, values_at)):
         answer = Packet(
             kind=Kind(slot.kind),
@@ -192,8 +184,8 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
             bits_up=slot.bits_up,
             bits=slot.bits,
             part=part,
-            flags=flags,
-            body=body + bitmap,
+            flags=Flag.ANSWER,
+            body=body,
         )
         region.answer(answer, to=to)
 

@@ -23,9 +23,7 @@ class Drop(IntEnum):
     """An earlier packet must come first: this one overtook it or the window."""
     DUPLICATE = 6
     """This client was already counted, and the answer is not ready."""
-    LATE = 7
-    """The slot closed without this client; it got the answer, uncounted."""
-    REGISTERS = 8
+    REGISTERS = 7
     """The exchange does not fit the job's registers."""
 
 

@@ -18,10 +18,9 @@ from fediac.wire.packet import Packet
 JOB_RECORD = np.dtype(
     [
         ("base", "<u8"),
-        ("number", "<u4"),
+        ("number", "<u8"),
         ("n_clients", "<u4"),
         ("n_present", "<u4"),
-        ("quorum", "<u4"),
         ("payload_bytes", "<u4"),
         ("register_bytes", "<u4"),
         ("present", "u1", MAX_CLIENTS // 8),
@@ -46,21 +45,19 @@ class Job:
         number: The job id in every packet.
         base: First byte of the region.
         present: Bit ``i`` is set when client ``i`` takes part.
-        quorum: Contributions that complete a slot of a tally or a sum.
     """
 
     number: int
     base: int
     layout: Layout
     present: int
-    quorum: int
 
     def record(self) -> npt.NDArray[np.void]:
         """Return this job as a `JOB_RECORD`."""
         row = np.zeros((), dtype=JOB_RECORD)
         row["base"], row["number"] = self.base, self.number
         row["n_clients"] = self.layout.n_clients
-        row["n_present"], row["quorum"] = self.present.bit_count(), self.quorum
+        row["n_present"] = self.present.bit_count()
         row["payload_bytes"] = self.layout.payload_bytes
         row["register_bytes"] = self.layout.register_bytes
         row["present"] = np.frombuffer(
@@ -200,7 +197,3 @@ class Region:
     def count_aggregation(self) -> None:
         """Count one completed slot, or one distinct entry of an indexed sum."""
         self.counts[Count.AGGREGATIONS] += 1
-
-    def count_drop(self, reason: Drop) -> None:
-        """Count one dropped packet."""
-        self.counts[len(Count) + reason] += 1

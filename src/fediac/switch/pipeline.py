@@ -33,7 +33,6 @@ from fediac.switch.job import JOB_RECORD, DropPacket, Job, Region
 from fediac.switch.registers import Layout, check_n_clients
 from fediac.wire.header import (
     HEADER_BYTES,
-    MAX_CLIENTS,
     PAYLOAD_BYTES,
     Flag,
     Kind,
@@ -132,7 +131,6 @@ class Switch:
         n_clients: int,
         *,
         present: int | None = None,
-        quorum: int | None = None,
         register_bytes: int | None = None,
     ) -> Job:
         """Return a new job, which gets a part of the registers.
@@ -140,19 +138,17 @@ class Switch:
         Args:
             n_clients: Clients are numbered ``0..n_clients-1``.
             present: Bitmap of the clients that take part; all by default.
-            quorum: Contributions that complete a slot; by default all present clients.
             register_bytes: How much to take; by default the largest free piece.
         """
         n_clients = as_whole("n_clients", n_clients)
         check_n_clients(n_clients)
         everyone = (1 << n_clients) - 1
         present = everyone if present is None else as_whole("present", present)
-        quorum = present.bit_count() if quorum is None else as_whole("quorum", quorum)
-        _check_members(n_clients, present, quorum)
+        _check_members(n_clients, present)
         with self._lock:
             base, layout = self._find_room(n_clients, register_bytes)
             self._n_opened += 1
-            job = Job(self._n_opened, base, layout, present, quorum)
+            job = Job(self._n_opened, base, layout, present)
             self._jobs[job.number] = job
             self._list_jobs()
             self._registers[base : base + layout.register_bytes] = 0
@@ -255,7 +251,7 @@ class Switch:
         answers: list[tuple[int, bytes]] = []
         for row, length in zip(packets, lengths, strict=True):
             self._process_one(row[: max(0, length)].tobytes(), answers)
-        return _collect(answers, HEADER_BYTES + self.payload_bytes + MAX_CLIENTS // 8)
+        return _collect(answers, HEADER_BYTES + self.payload_bytes)
 
     def _process_one(self, data: bytes, answers: list[tuple[int, bytes]]) -> None:
         self._counts[Count.PACKETS_IN] += 1
@@ -284,16 +280,11 @@ def _check_dtype(name: str, given: object, dtype: npt.DTypeLike) -> None:
         raise TypeError(f"{name} must be {wanted}, got {given.dtype}")
 
 
-def _check_members(n_clients: int, present: int, quorum: int) -> None:
-    n_present = present.bit_count()
-    if n_present < 1 or present >> n_clients:
+def _check_members(n_clients: int, present: int) -> None:
+    if present < 1 or present >> n_clients:
         raise ArgumentError(
             "present",
             f"must name some of {say_count(n_clients, 'client')}, got {present:#b}",
-        )
-    if not 1 <= quorum <= n_present:
-        raise ArgumentError(
-            "quorum", f"must be in 1..{n_present} (clients present), got {quorum}"
         )
 
 

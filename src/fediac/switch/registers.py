@@ -14,8 +14,9 @@ from its first one without answer. So whoever sends packet ``j`` has the answers
 half the slots before it. Every client has sent those packets then, and had the answers
 up to half the slots before them: nobody misses what stood in the slot of packet ``j``.
 For the same reason nobody misses an exchange when the next but one begins. Both hold
-while a quorum counts every client that is alive, and with two slots or more: a job with
-one slot a half works where nothing is lost. Block sums need more, see `blocks`.
+because a slot completes with the last client of the round, and with two slots or more:
+a job with one slot a half works where nothing is lost. Block sums need more, see
+`blocks`.
 """
 
 import struct

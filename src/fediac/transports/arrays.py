@@ -18,7 +18,6 @@ from fediac.core.exchange import (
     BlockSum,
     BlockTotals,
     Consensus,
-    Contributors,
     Exchange,
     IndexedSum,
     IndexedTotals,
@@ -48,7 +47,6 @@ class ArrayTransport:
 
     def __init__(self, job: Job) -> None:
         self._payload_bytes = job.layout.payload_bytes
-        self._contributors = Contributors(job.present)
         self._registers = _RegisterCount(job.layout, job.present.bit_count())
 
     @property
@@ -67,12 +65,12 @@ class ArrayTransport:
         match asked[0]:
             case ServerSum():
                 everyone: Any = requests
-                return serve(everyone, self._contributors)
+                return serve(everyone)
             case Tally():
                 return self._tally(asked)
             case Max():
                 self._registers.add_peak()
-                return Peak(max(each.peak for each in asked), self._contributors)
+                return Peak(max(each.peak for each in asked))
             case Sum():
                 return self._sum(asked)
             case BlockSum():
@@ -89,7 +87,6 @@ class ArrayTransport:
             agree([each.votes for each in asked], first.threshold),
             max(each.peak for each in asked),
             max(each.bits for each in asked),
-            self._contributors,
         )
 
     def _sum(self, asked: Sequence[Sum]) -> Totals:
@@ -98,7 +95,7 @@ class ArrayTransport:
         self._registers.add_stream(Kind.SUM, n_levels, widths)
         lanes = add_lanes([each.lanes for each in asked], n_levels, *widths)
         bits, limit = first.bits_down, first.limit
-        return Totals(lanes, n_levels, bits, limit, self._contributors)
+        return Totals(lanes, n_levels, bits, limit, len(asked))
 
     def _block_sum(self, asked: Sequence[BlockSum]) -> BlockTotals:
         first = asked[0]
@@ -110,7 +107,7 @@ class ArrayTransport:
         for each in asked:
             totals[xp.searchsorted(blocks, each.blocks)] += each.levels
         self._registers.add_blocks([each.blocks for each in asked], blocks)
-        return BlockTotals(blocks, totals, self._contributors)
+        return BlockTotals(blocks, totals, len(asked))
 
     def _indexed_sum(self, asked: Sequence[IndexedSum]) -> IndexedTotals:
         first = asked[0]
@@ -126,7 +123,7 @@ class ArrayTransport:
         # A packet has the lowest bits of a total, and the highest of them is its sign.
         n_above = 32 - first.bits
         totals = (sums[union] << n_above) >> n_above
-        return IndexedTotals(union, totals, self._contributors)
+        return IndexedTotals(union, totals, len(asked))
 
 
 def add_lanes(

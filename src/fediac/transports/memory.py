@@ -16,7 +16,6 @@ from fediac.core.exchange import (
     BlockSum,
     BlockTotals,
     Consensus,
-    Contributors,
     Exchange,
     IndexedSum,
     IndexedTotals,
@@ -79,7 +78,6 @@ class MemoryTransport:
         self._round_number = round_number
         self._before = switch.counters
         self._n_exchanges = 0
-        self._contributors = Contributors(job.present)
 
     @property
     def counters(self) -> Counters:
@@ -96,7 +94,7 @@ class MemoryTransport:
         first = next(iter(requests.values()))
         asked: Any = requests
         if isinstance(first, ServerSum):
-            return serve(asked, self._contributors)
+            return serve(asked)
         self._n_exchanges += 1
         packets = self._batches(_KINDS[type(first)])
         match first:
@@ -136,7 +134,6 @@ class MemoryTransport:
             _as_kind(gia, first.votes),
             _to_float(int(answered["aux"].max())),
             int(answered["bits"].max()),
-            self._contributors,
         )
 
     def _max(self, requests: Mapping[int, Max], packets: Batches) -> Peak:
@@ -144,7 +141,7 @@ class MemoryTransport:
         batch["header"]["aux"] = [_float_bits(each.peak) for each in requests.values()]
         header, _ = split(self._send(batch))
         self._check(len(header), 1)
-        return Peak(_to_float(int(header["aux"][0])), self._contributors)
+        return Peak(_to_float(int(header["aux"][0])))
 
     def _sum(self, requests: Mapping[int, Sum], packets: Batches) -> Totals:
         first = next(iter(requests.values()))
@@ -163,7 +160,7 @@ class MemoryTransport:
             first.n_levels,
             bits,
             first.limit,
-            self._contributors,
+            len(requests),
         )
 
     def _stream(
@@ -231,7 +228,7 @@ class MemoryTransport:
         return BlockTotals(
             _as_kind(np.concatenate(blocks), first.blocks),
             _as_kind(np.concatenate(totals).astype(np.int32), first.levels),
-            self._contributors,
+            len(requests),
         )
 
     def _indexed_sum(
@@ -250,7 +247,7 @@ class MemoryTransport:
         return IndexedTotals(
             _as_kind(indices, first.indices),
             _as_kind(totals.astype(np.int32), first.levels),
-            self._contributors,
+            len(requests),
         )
 
     def _pairs(

@@ -6,21 +6,19 @@ from array_api_compat import array_namespace, device
 
 from fediac.core.chunks import chunks
 from fediac.core.exact_divide import divide
-from fediac.core.exchange import Contributors, ServerSum, ServerTotals
+from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.types import Indices, Update
 
 
-def serve(
-    requests: Mapping[int, ServerSum], contributors: Contributors
-) -> ServerTotals:
+def serve(requests: Mapping[int, ServerSum]) -> ServerTotals:
     """Return the mean of what clients sent, added in the order of client numbers.
 
     Sums are taken in float64, a chunk of entries at a time.
     """
     asked = [requests[client] for client in sorted(requests)]
     if asked[0].indices is None:
-        return ServerTotals(_dense_mean(asked), None, contributors)
-    return _sparse_mean(asked, contributors)
+        return ServerTotals(_dense_mean(asked), None)
+    return _sparse_mean(asked)
 
 
 def _dense_mean(asked: list[ServerSum]) -> Update:
@@ -35,7 +33,7 @@ def _dense_mean(asked: list[ServerSum]) -> Update:
     return mean
 
 
-def _sparse_mean(asked: list[ServerSum], contributors: Contributors) -> ServerTotals:
+def _sparse_mean(asked: list[ServerSum]) -> ServerTotals:
     first = asked[0].values
     xp = array_namespace(first)
     parts: list[tuple[Indices, Update]] = []
@@ -56,7 +54,7 @@ def _sparse_mean(asked: list[ServerSum], contributors: Contributors) -> ServerTo
         mean = xp.astype(divide(total[union], len(asked)), first.dtype)
         parts.append((union + start, mean))
     if not parts:
-        return ServerTotals(first[:0], sent[0][0][:0], contributors)
+        return ServerTotals(first[:0], sent[0][0][:0])
     indices = xp.concat([union for union, _ in parts])
     means = xp.concat([mean for _, mean in parts])
-    return ServerTotals(means, xp.astype(indices, xp.int64), contributors)
+    return ServerTotals(means, xp.astype(indices, xp.int64))

@@ -41,8 +41,6 @@ class Flag(IntFlag):
 
     ANSWER = 1
     """From the switch to clients."""
-    PARTIAL = 2
-    """Not all clients of the job were counted: their bitmap follows the payload."""
     LAST = 4
     """The sender's last packet of an indexed sum, or the last of its answer."""
     ANNOUNCE = 8

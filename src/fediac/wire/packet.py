@@ -26,7 +26,7 @@ class Packet:
     Attributes:
         count: Clients counted, in an answer.
         threshold: Votes an entry needs, in a client's tally.
-        body: The payload and, in a partial answer, the contributors' bitmap.
+        body: The payload.
     """
 
     kind: Kind

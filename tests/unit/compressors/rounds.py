@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from fediac.compressors import Compressor, Outcome, Round, State
-from fediac.core.exchange import Contributors, Sum, Totals
+from fediac.core.exchange import Sum, Totals
 from fediac.core.rng import Stream
 
-EVERYONE = Contributors(0b11)
 STREAM = Stream(7, 3, 1)
 DIM = 40
 
@@ -22,11 +21,9 @@ def start(compressor: Compressor, update: Any, state: State | None = None) -> Ro
     return compressor.run_round(update, State() if state is None else state, STREAM)
 
 
-def totals(asked: Sum, contributors: Contributors = EVERYONE) -> Totals:
+def totals(asked: Sum, n_clients: int = 2) -> Totals:
     """Return the sum of one client's lanes, as the switch answers it."""
-    return Totals(
-        asked.lanes, asked.n_levels, asked.bits_down, asked.limit, contributors
-    )
+    return Totals(asked.lanes, asked.n_levels, asked.bits_down, asked.limit, n_clients)
 
 
 def answer(client: Round, *answers: Any) -> Any:

@@ -8,7 +8,6 @@ from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
 from fediac.core.bounds import Setting, smallest_bits
 from fediac.core.exchange import (
     Consensus,
-    Contributors,
     Max,
     Peak,
     Sum,
@@ -20,7 +19,6 @@ from fediac.core.tuning import best_bits
 from tests.support import refuses
 from tests.unit.compressors.rounds import (
     DIM,
-    EVERYONE,
     answer,
     some_update,
     start,
@@ -32,7 +30,7 @@ GIA = np.arange(DIM) % 4 == 0
 
 
 def consensus(gia: Any = GIA, peak: float = 4.0, bits: int = 10) -> Consensus:
-    return Consensus(pack_bits(gia), peak, bits, EVERYONE)
+    return Consensus(pack_bits(gia), peak, bits)
 
 
 def power_law_update(dim: int = 2000) -> Any:
@@ -104,7 +102,6 @@ class TestWidth:
             pack_bits(np.full(asked.dim, fill_value=True)),
             max(asked.peak, 1.0) if peak is None else peak,
             0,
-            EVERYONE,
         )
         asked = answer(client, agreed)
         assert isinstance(asked, Max)
@@ -153,8 +150,8 @@ class TestWidth:
         client = start(FediAC(**SETTINGS), power_law_update())
         asked = answer(client)
         everything = pack_bits(np.full(asked.dim, fill_value=True))
-        answer(client, Consensus(everything, 1.0, 0, EVERYONE))
-        asked = answer(client, Peak(15.0, EVERYONE))
+        answer(client, Consensus(everything, 1.0, 0))
+        asked = answer(client, Peak(15.0))
         assert isinstance(asked, Sum)
         assert (asked.bits_up, asked.bits_down) == (15, 15)
         assert answer(client, totals(asked)).state.bits == 15
@@ -163,7 +160,7 @@ class TestWidth:
         client = start(FediAC(**SETTINGS), power_law_update())
         asked = answer(client)
         everything = pack_bits(np.full(asked.dim, fill_value=True))
-        asked = answer(client, Consensus(everything, 1.0, 7, EVERYONE))
+        asked = answer(client, Consensus(everything, 1.0, 7))
         assert isinstance(asked, Sum)
         assert (asked.bits_up, asked.bits_down) == (7, 7)
 
@@ -171,7 +168,7 @@ class TestWidth:
         client = start(FediAC(**SETTINGS), power_law_update())
         asked = answer(client)
         nothing = pack_bits(np.full(asked.dim, fill_value=False))
-        outcome = answer(client, Consensus(nothing, 1.0, 0, EVERYONE))
+        outcome = answer(client, Consensus(nothing, 1.0, 0))
         assert outcome.state.bits is None
 
     def test_agreed_width_stays(self) -> None:
@@ -270,7 +267,7 @@ class TestWidth:
         zeros = np.zeros(2000, dtype=np.float32)
         client = start(FediAC(**SETTINGS), zeros)
         asked = answer(client)
-        outcome = answer(client, Consensus(asked.votes, 0.0, asked.bits, EVERYONE))
+        outcome = answer(client, Consensus(asked.votes, 0.0, asked.bits))
         assert outcome.state.bits is None
 
 
@@ -317,37 +314,11 @@ class TestLevels:
         step = 1.0 / outcomes[1].facts.scale
         assert np.all(np.abs(left - expected) <= step)
 
-    def test_client_left_out_of_a_packet_keeps_its_values(self) -> None:
-        client = start(FediAC(2, 5, 2, bits=10), some_update())
-        answer(client)
-        asked = answer(client, consensus())
-        partial = Contributors(0b11, {0: 0b01}, entries_per_packet=8)
-        outcome = answer(client, totals(asked, partial))
-        left_out, counted = np.flatnonzero(GIA)[:8], np.flatnonzero(GIA)[8:]
-        update, residual = some_update(), outcome.state.residual
-        # Rounded to float32 when it was subtracted and when it came back.
-        bound = 2 * np.finfo(np.float32).eps * 4.0
-        assert np.all(np.abs(residual - update)[left_out] <= bound)
-        assert np.all(np.abs(residual[counted]) < 1.0 / outcome.facts.scale)
-        self.check_facts(outcome, residual)
-
     def check_facts(self, outcome: Outcome, left: Any) -> None:
         """Facts count what was counted: two of ten levels, and all that is left."""
         assert outcome.facts.n_chosen == 2
         energy = float(np.sum(np.asarray(left, dtype=np.float64) ** 2))
         assert outcome.facts.left_energy == pytest.approx(energy, rel=1e-12)
-
-    def test_facts_of_a_client_left_out_need_no_residual(self) -> None:
-        client = start(FediAC(2, 5, 2, bits=10, residual=False), some_update())
-        answer(client)
-        asked = answer(client, consensus())
-        partial = Contributors(0b11, {0: 0b01}, entries_per_packet=8)
-        outcome = answer(client, totals(asked, partial))
-        levels = unpack_lanes(asked.lanes, 10, 10) - asked.limit
-        left = some_update().astype(np.float64)
-        counted = np.flatnonzero(GIA)[8:]
-        left[counted] -= levels[8:] / outcome.facts.scale
-        self.check_facts(outcome, left.astype(np.float32))
 
     def test_facts_measure_the_error(self) -> None:
         client = start(FediAC(2, 5, 2, bits=10, law="topk"), some_update())

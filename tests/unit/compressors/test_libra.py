@@ -5,7 +5,6 @@ import pytest
 
 from fediac.compressors import Libra, choose_hot
 from fediac.core.exchange import (
-    Contributors,
     IndexedSum,
     IndexedTotals,
     Max,
@@ -16,13 +15,12 @@ from fediac.core.exchange import (
 from tests.support import KINDS, Make, bytes_of, refuses, to_numpy
 from tests.unit.compressors.rounds import (
     DIM,
-    EVERYONE,
     answer,
     some_update,
     start,
 )
 
-AGREED = Peak(4.0, EVERYONE)
+AGREED = Peak(4.0)
 HOT = np.array([1, 5, 38])
 
 
@@ -32,11 +30,11 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 def totals(pairs: IndexedSum) -> IndexedTotals:
-    return IndexedTotals(pairs.indices, pairs.levels, EVERYONE)
+    return IndexedTotals(pairs.indices, pairs.levels, 2)
 
 
 def mean(cold: ServerSum) -> ServerTotals:
-    return ServerTotals(cold.values, cold.indices, EVERYONE)
+    return ServerTotals(cold.values, cold.indices)
 
 
 def test_hot_entries_go_to_the_switch_and_cold_ones_to_the_server(make: Make) -> None:
@@ -62,28 +60,6 @@ def test_residual_keeps_the_other_entries_and_the_rounding_error(make: Make) -> 
     assert np.array_equal(residual[others], some_update()[others])
     assert residual[[0, 37, 39]].tolist() == [0.0, 0.0, 0.0]
     assert np.all(np.abs(residual[[1, 38]]) <= 1.0 / outcome.facts.scale)
-
-
-@pytest.mark.parametrize("bits", [12, 32])
-def test_entries_that_were_not_counted_stay_unsent(make: Make, bits: int) -> None:
-    # Registers 0 and 1, and the server's first 38 entries, closed without client 1.
-    client = start(Libra(2, 5, HOT, bits=bits), make(some_update()))
-    answer(client)
-    pairs, cold = answer(client, AGREED)
-    some = Contributors(0b11, {0: 0b01}, entries_per_packet=2)
-    most = Contributors(0b11, {0: 0b01}, entries_per_packet=38)
-    outcome = answer(
-        client,
-        IndexedTotals(pairs.indices, pairs.levels, some),
-        ServerTotals(cold.values, cold.indices, most),
-    )
-    residual = to_numpy(outcome.state.residual)
-    step = 1.0 / outcome.facts.scale
-    assert residual[[0, 1, 37]].tolist() == some_update()[[0, 1, 37]].tolist()
-    assert np.all(np.abs(residual[[38, 39]]) <= step)
-    assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 2)
-    energy = np.sum(residual.astype(np.float64) ** 2)
-    assert outcome.facts.left_energy == pytest.approx(energy, rel=1e-12)
 
 
 def test_mean_puts_both_parts_together(make: Make) -> None:

@@ -1,17 +1,15 @@
 import numpy as np
-import pytest
 
 from fediac.compressors import OmniReduce
-from fediac.core.exchange import BlockSum, BlockTotals, Contributors, Max, Peak
+from fediac.core.exchange import BlockSum, BlockTotals, Max, Peak
 from tests.unit.compressors.rounds import (
     DIM,
-    EVERYONE,
     answer,
     some_update,
     start,
 )
 
-AGREED = Peak(4.0, EVERYONE)
+AGREED = Peak(4.0)
 
 
 def test_blocks_with_a_top_entry_are_sent_and_zero_elsewhere() -> None:
@@ -31,26 +29,12 @@ def test_residual_keeps_the_other_entries_and_the_rounding_error() -> None:
     client = start(OmniReduce(2, 5, block=6), some_update())
     answer(client)
     asked = answer(client, AGREED)
-    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, EVERYONE))
+    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, 2))
     residual, sent = outcome.state.residual, [0, 1, 37, 38, 39]
     others = np.delete(np.arange(DIM), sent)
     assert np.array_equal(residual[others], some_update()[others])
     assert np.all(np.abs(residual[sent]) <= 1.0 / outcome.facts.scale)
     assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 5)
-
-
-def test_client_left_out_of_a_block_keeps_its_values() -> None:
-    client = start(OmniReduce(2, 5, block=6), some_update())
-    answer(client)
-    asked = answer(client, AGREED)
-    partial = Contributors(0b11, {6: 0b01}, entries_per_packet=6)
-    outcome = answer(client, BlockTotals(asked.blocks, asked.levels, partial))
-    residual = outcome.state.residual
-    assert np.array_equal(residual[36:], some_update()[36:])
-    assert np.all(np.abs(residual[[0, 1]]) <= 1.0 / outcome.facts.scale)
-    assert (outcome.facts.n_votes, outcome.facts.n_chosen) == (5, 2)
-    energy = np.sum(residual.astype(np.float64) ** 2)
-    assert outcome.facts.left_energy == pytest.approx(energy, rel=1e-12)
 
 
 def test_zeros_are_not_sent_even_when_k_has_room() -> None:

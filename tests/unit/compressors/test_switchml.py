@@ -5,14 +5,13 @@ from fediac.core.bitpack import unpack_lanes
 from fediac.core.exchange import Max, Peak, Sum
 from tests.unit.compressors.rounds import (
     DIM,
-    EVERYONE,
     answer,
     some_update,
     start,
     totals,
 )
 
-AGREED = Peak(5.0, EVERYONE)
+AGREED = Peak(5.0)
 
 
 def test_peak_is_agreed_first_then_all_entries_are_sent() -> None:

@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 
 from fediac.core.bitpack import pack_bits, pack_lanes
-from fediac.core.exchange import BlockTotals, Contributors, IndexedTotals, Totals
+from fediac.core.exchange import BlockTotals, IndexedTotals, Totals
 from fediac.core.mean import BlockMean, FloatMean, IndexedMean, LaneMean, Mean
 from tests.support import Make, bytes_of, kind_of, to_numpy
 
 SCALE = 7.3
-EVERYONE = Contributors(0b111)
 
 
-def lane_totals(make: Make, levels: Any, contributors: Contributors) -> Totals:
-    """Totals of 9-bit lanes with limit 20, as their packets' contributors sent them."""
-    counts = np.empty(len(levels), dtype=np.int64)
-    for start, stop, count in contributors.ranges(0, len(levels)):
-        counts[start:stop] = count
-    lanes = pack_lanes(make(levels + 20 * counts), 9)
-    return Totals(lanes, len(levels), 9, 20, contributors)
+def lane_totals(make: Make, levels: Any) -> Totals:
+    """Totals of 9-bit lanes with limit 20, as three clients sent them."""
+    lanes = pack_lanes(make(levels + 3 * 20), 9)
+    return Totals(lanes, len(levels), 9, 20, 3)
 
 
 def some_levels(n_levels: int) -> Any:
@@ -34,7 +30,7 @@ def test_lanes_become_means_of_the_chosen_entries(
     mask[0] = True
     levels = some_levels(int(np.count_nonzero(mask)))
     gia = pack_bits(make(mask)) if share < 1.0 else None
-    mean = Mean((LaneMean(lane_totals(make, levels, EVERYONE), SCALE, gia),))
+    mean = Mean((LaneMean(lane_totals(make, levels), SCALE, gia),))
     like = make(np.full(dim, np.nan, dtype))
     dense = mean.dense(like)
     expected = np.zeros(dim, dtype)
@@ -53,9 +49,7 @@ def test_mean_does_not_depend_on_chunks(
     dim = 3 * 4096 + 5
     mask = np.random.default_rng(dim).random(dim) < share
     mask[4096:8192] = share == 1.0
-    levels = some_levels(int(np.count_nonzero(mask)))
-    partial = Contributors(0b111, {1: 0b101, 40: 0b001}, entries_per_packet=64)
-    totals = lane_totals(make, levels, partial)
+    totals = lane_totals(make, some_levels(int(np.count_nonzero(mask))))
     part = LaneMean(totals, SCALE, pack_bits(make(mask)) if share < 1.0 else None)
     like = make(np.zeros(dim, dtype=np.float32))
     in_chunks = Mean((part,)).dense(like)
@@ -63,19 +57,9 @@ def test_mean_does_not_depend_on_chunks(
     assert bytes_of(in_chunks) == bytes_of(Mean((part,)).dense(like))
 
 
-def test_each_packet_is_divided_by_its_own_contributors(make: Make) -> None:
-    levels = some_levels(25)
-    partial = Contributors(0b111, {1: 0b101, 3: 0b010}, entries_per_packet=8)
-    totals = lane_totals(make, levels, partial)
-    like = make(np.zeros(25))
-    dense = to_numpy(Mean((LaneMean(totals, SCALE, None),)).dense(like))
-    counts = np.array([3] * 8 + [2] * 8 + [3] * 8 + [1])
-    assert np.array_equal(dense, levels / (counts * SCALE))
-
-
 def test_blocks_stand_where_their_numbers_say(make: Make, dtype: type[Any]) -> None:
     levels = np.arange(6, dtype=np.int32).reshape(2, 3)
-    totals = BlockTotals(make(np.array([1, 3])), make(levels), EVERYONE)
+    totals = BlockTotals(make(np.array([1, 3])), make(levels), 3)
     dense = Mean((BlockMean(totals, SCALE),)).dense(make(np.zeros(11, dtype)))
     expected = np.zeros(12, dtype)
     expected[3:6], expected[9:12] = (levels / (3 * SCALE)).astype(dtype)
@@ -86,14 +70,14 @@ def test_blocks_stand_where_their_numbers_say(make: Make, dtype: type[Any]) -> N
 def test_many_blocks_are_written_in_steps(make: Make) -> None:
     n_blocks = (1 << 17) // 50 + 9
     levels = np.arange(n_blocks * 50, dtype=np.int32).reshape(-1, 50)
-    totals = BlockTotals(make(np.arange(n_blocks)), make(levels), EVERYONE)
+    totals = BlockTotals(make(np.arange(n_blocks)), make(levels), 3)
     dense = Mean((BlockMean(totals, SCALE),)).dense(make(np.zeros(levels.size)))
     assert np.array_equal(to_numpy(dense), levels.ravel() / (3 * SCALE))
 
 
 def test_addresses_stand_for_their_entries(make: Make, dtype: type[Any]) -> None:
     totals = IndexedTotals(
-        make(np.array([0, 2])), make(np.array([5, -8], dtype=np.int32)), EVERYONE
+        make(np.array([0, 2])), make(np.array([5, -8], dtype=np.int32)), 3
     )
     part = IndexedMean(totals, SCALE, make(np.array([4, 6, 9])))
     dense = Mean((part,)).dense(make(np.zeros(10, dtype)))

@@ -80,7 +80,6 @@ def test_a_full_switch_refuses_a_job(switch: Switch) -> None:
             ({"present": bits}, f"name some of 3 clients, got {bits:#b}")
             for bits in (0, 0b1000, -1)
         ),
-        *(({"quorum": n}, f"in 1..3 (clients present), got {n}") for n in (0, 4)),
         ({"register_bytes": 4097}, "at most 4096 (free in one piece), got 4097"),
     ],
 )
@@ -94,7 +93,7 @@ def test_a_job_that_cannot_be_is_refused_and_takes_nothing(
     assert switch.open(2).layout.register_bytes == switch.register_bytes
 
 
-@pytest.mark.parametrize("name", ["n_clients", "present", "quorum", "register_bytes"])
+@pytest.mark.parametrize("name", ["n_clients", "present", "register_bytes"])
 def test_a_job_is_of_whole_numbers(switch: Switch, name: str) -> None:
     settings: dict[str, Any] = {"n_clients": 2} | {name: 2.5}
     with refuses(f"{name} must be a whole number, got 2.5", TypeError):

@@ -14,14 +14,24 @@ from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import EVERYONE, HEADER_BYTES, Flag
 from fediac.wire.packet import Packet, encode
-from tests.packets import announce, block, lanes, pairs, peak, send, votes
+from tests.packets import (
+    announce,
+    answer_to,
+    block,
+    lanes,
+    pairs,
+    peak,
+    send,
+    totals,
+    votes,
+)
 from tests.support import refuses
 
 
 def test_answers_come_in_rows_that_hold_the_longest(switch: Switch, job: Job) -> None:
     data = [np.frombuffer(encode(peak(job, i, 5)), np.uint8) for i in range(3)]
     answers = switch.process(np.stack(data), np.full(3, 32, np.int32))
-    assert answers.packets.shape == (1, HEADER_BYTES + 16 + 128)
+    assert answers.packets.shape == (1, HEADER_BYTES + 16)
     assert answers.lengths.tolist() == [HEADER_BYTES]
     assert answers.destinations.tolist() == [EVERYONE]
     assert not answers.packets[0, HEADER_BYTES:].any()
@@ -31,7 +41,7 @@ def test_answers_come_in_rows_that_hold_the_longest(switch: Switch, job: Job) ->
 
 def test_no_packets_give_no_answers(switch: Switch) -> None:
     answers = switch.process(np.zeros((0, 48), np.uint8), np.zeros(0, np.int32))
-    assert answers.packets.shape == (0, HEADER_BYTES + 16 + 128)
+    assert answers.packets.shape == (0, HEADER_BYTES + 16)
     assert switch.counters.packets_in == 0
 
 
@@ -190,8 +200,20 @@ def test_fields_that_contradict_each_other_are_malformed(
     assert switch.counters.drops == {"malformed": 1}
 
 
+def test_a_client_that_is_absent_is_a_stranger(switch: Switch) -> None:
+    job = switch.open(11, present=0b010_0000_0101)
+    assert send(switch, *(lanes(job, i, [5]) for i in (1, 10, 11, 1024, 65535))) == []
+    assert switch.counters.drops == {"stranger": 5}
+
+
+def test_those_present_complete_a_sum(switch: Switch) -> None:
+    job = switch.open(11, present=0b101)
+    answer = answer_to(switch, lanes(job, 0, [1]), lanes(job, 2, [1]))
+    assert (answer.flags, answer.count, totals(answer)) == (Flag.ANSWER, 2, [2])
+
+
 def test_sizes_may_be_numbers_of_numpy() -> None:
     number: Any = np.int64
     switch = Switch(number(1 << 16), payload_bytes=number(100))
-    job = switch.open(number(2), present=number(3), quorum=number(2))
-    assert (job.layout.n_clients, job.present, job.quorum) == (2, 3, 2)
+    job = switch.open(number(2), present=number(3))
+    assert (job.layout.n_clients, job.present) == (2, 3)

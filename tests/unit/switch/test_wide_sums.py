@@ -6,7 +6,7 @@ import pytest
 
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
-from fediac.wire.header import EVERYONE, Flag, Kind
+from fediac.wire.header import EVERYONE, Kind
 from fediac.wire.packet import Packet
 from tests.packets import lanes, pack, peak, send, totals, votes
 
@@ -56,14 +56,6 @@ def test_all_parts_are_repeated_to_the_client_that_lost_one(
     again = send(switch, narrow(job, 1, FULL))
     assert again == [(1, replace(answer, client=1)) for _, answer in sent]
     assert switch.counters.repeated == 2
-
-
-def test_every_part_names_who_was_counted(switch: Switch) -> None:
-    job = switch.open(11, present=0b010_0000_0101, quorum=2)
-    sent = send(switch, narrow(job, 9, FULL), narrow(job, 0, FULL))
-    assert [answer.flags for _, answer in sent] == 2 * [Flag.ANSWER | Flag.PARTIAL]
-    for _, answer in sent:
-        assert (answer.count, answer.body[16:]) == (2, b"\x01\x02")
 
 
 def test_clients_must_send_lanes_of_the_same_widths(switch: Switch, job: Job) -> None:

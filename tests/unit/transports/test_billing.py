@@ -8,7 +8,6 @@ from fediac.core.exchange import (
     BlockSum,
     BlockTotals,
     Consensus,
-    Contributors,
     IndexedSum,
     IndexedTotals,
     Max,
@@ -21,7 +20,6 @@ from fediac.core.exchange import (
 )
 from fediac.transports.billing import bill_exchange
 
-EVERYONE = Contributors(0b11)
 BYTES = np.zeros(9, dtype=np.uint8)
 INT32 = np.zeros(9, dtype=np.int32)
 
@@ -42,36 +40,36 @@ def bill(exchange: Any, answer: Any, *clients: int) -> list[Any]:
 BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
     "tally": (
         Tally(BYTES, 70, 2, 1.0, 8),
-        Consensus(BYTES, 1.0, 8, EVERYONE),
+        Consensus(BYTES, 1.0, 8),
         (70, 1),
         (70, 1),
         "switch",
     ),
-    "max": (Max(1.0), Peak(1.0, EVERYONE), (0, 32), (0, 32), "switch"),
+    "max": (Max(1.0), Peak(1.0), (0, 32), (0, 32), "switch"),
     "sum": (
         Sum(BYTES, 6, 12, 12, 9),
-        Totals(BYTES, 6, 12, 9, EVERYONE),
+        Totals(BYTES, 6, 12, 9, 2),
         (6, 12),
         (6, 12),
         "switch",
     ),
     "blocksum": (
         BlockSum(np.array([2, 3]), rows(2)),
-        BlockTotals(np.array([1, 2, 3]), rows(3), EVERYONE),
+        BlockTotals(np.array([1, 2, 3]), rows(3), 2),
         (10, 32),
         (15, 32),
         "switch",
     ),
     "indexedsum": (
         IndexedSum(np.arange(4), INT32[:4], 9),
-        IndexedTotals(np.arange(7), INT32[:7], EVERYONE),
+        IndexedTotals(np.arange(7), INT32[:7], 2),
         (4, 64),
         (7, 64),
         "switch",
     ),
     "serversum": (
         ServerSum(np.zeros(5, dtype=np.float32)),
-        ServerTotals(np.zeros(5, dtype=np.float32), None, EVERYONE),
+        ServerTotals(np.zeros(5, dtype=np.float32), None),
         (5, 32),
         (5, 32),
         "server",
@@ -98,7 +96,7 @@ def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
 
 
 def test_narrow_lanes_are_billed_in_either_width() -> None:
-    asked, answer = Sum(BYTES, 5000, 8, 12, 9), Totals(BYTES, 5000, 12, 9, EVERYONE)
+    asked, answer = Sum(BYTES, 5000, 8, 12, 9), Totals(BYTES, 5000, 12, 9, 2)
     up, down = bill(asked, answer)
     assert (up.n_items, up.bits_per_item, up.widths) == (5000, 8, (8, 12))
     assert (down.n_items, down.bits_per_item, down.widths) == (5000, 12, (8, 12))
@@ -115,25 +113,21 @@ def test_pairs_are_billed_with_the_widths_they_have(
     levels = INT32[:1]
     found = bill(
         IndexedSum(np.arange(1), levels, size, 12, is_narrow),
-        IndexedTotals(np.arange(1), levels, EVERYONE),
+        IndexedTotals(np.arange(1), levels, 2),
     )
     assert {row.bits_per_item for row in found} == {bits}
 
 
 def test_whole_numbers_for_the_server_are_billed_with_the_widths_asked() -> None:
     values, indices = np.zeros(5), np.arange(5)
-    found = bill(
-        ServerSum(values, indices, 12, 24), ServerTotals(values, indices, EVERYONE)
-    )
+    found = bill(ServerSum(values, indices, 12, 24), ServerTotals(values, indices))
     assert {row.bits_per_item for row in found} == {36}
 
 
 def test_sparse_floats_are_billed_with_their_indices() -> None:
     for dtype, bits in ((np.float32, 64), (np.float64, 96)):
         values, indices = np.zeros(5, dtype), np.arange(5)
-        found = bill(
-            ServerSum(values, indices), ServerTotals(values, indices, EVERYONE)
-        )
+        found = bill(ServerSum(values, indices), ServerTotals(values, indices))
         assert {row.bits_per_item for row in found} == {bits}
 
 
@@ -144,11 +138,11 @@ def test_blocks_are_announced_up_and_down_unless_block_0_is_there(
     first_block: int, n_down: int
 ) -> None:
     blocks = np.array([first_block, 8])
-    found = bill(BlockSum(blocks, rows(2)), BlockTotals(blocks, rows(2), EVERYONE))
+    found = bill(BlockSum(blocks, rows(2)), BlockTotals(blocks, rows(2), 2))
     assert [row.n_packets(WIRE) for row in found] == [3, n_down]
 
 
 def test_no_blocks_at_all_are_still_announced() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    found = bill(BlockSum(nothing, rows(0)), BlockTotals(nothing, rows(0), EVERYONE))
+    found = bill(BlockSum(nothing, rows(0)), BlockTotals(nothing, rows(0), 2))
     assert [row.n_packets(WIRE) for row in found] == [1, 1]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fediac.compressors import Facts, Outcome, Round, State, ask
-from fediac.core.exchange import Answer, Contributors, Exchange, Max, Peak, Sum, Tally
+from fediac.core.exchange import Answer, Exchange, Max, Peak, Sum, Tally
 from fediac.core.mean import Mean
 from fediac.errors import LocalProtocolError
 from fediac.transports.lockstep import run_lockstep
@@ -22,7 +22,7 @@ class Recorder:
 
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         self.asked.append(dict(requests))
-        return Peak(float(len(self.asked)), Contributors(0b111))
+        return Peak(float(len(self.asked)))
 
 
 def client(*batches: tuple[Exchange, ...]) -> Round:

@@ -3,11 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac.core.exchange import Contributors, ServerSum
+from fediac.core.exchange import ServerSum
 from fediac.transports.server import serve
 from tests.support import KINDS, Make, bytes_of, to_numpy
-
-EVERYONE = Contributors(0b111)
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -20,7 +18,7 @@ def test_floats_are_added_in_the_order_of_clients(make: Make, dtype: type[Any]) 
     # In float64, 1 is lost beside 1e17: only the order 0, 1, 2 keeps the last 1.
     values = np.array([[1e17, 5.0], [-1e17, 5.0], [1.0, 5.0]]).astype(dtype)
     requests = {i: ServerSum(make(values[i])) for i in (2, 0, 1)}
-    answer = serve(requests, EVERYONE)
+    answer = serve(requests)
     assert to_numpy(answer.values).dtype == dtype
     assert to_numpy(answer.values).tolist() == [dtype(1.0 / 3.0), 5.0]
     assert answer.indices is None
@@ -39,7 +37,7 @@ def test_sparse_floats_become_the_mean_over_all_clients(make: Make) -> None:
         )
         for client, (indices, values) in sent.items()
     }
-    answer = serve(requests, EVERYONE)
+    answer = serve(requests)
     assert to_numpy(answer.indices).tolist() == [1, 4, 9]
     assert to_numpy(answer.values).tolist() == [1.0, 6.0, -1.0]
 
@@ -48,7 +46,7 @@ def test_nobody_sending_anything_gives_nothing(make: Make) -> None:
     empty = ServerSum(
         make(np.zeros(0, dtype=np.float32)), make(np.zeros(0, dtype=np.int64))
     )
-    answer = serve({0: empty, 1: empty}, EVERYONE)
+    answer = serve({0: empty, 1: empty})
     assert to_numpy(answer.values).tolist() == []
     assert to_numpy(answer.indices).tolist() == []
 
@@ -68,7 +66,7 @@ def test_mean_does_not_depend_on_chunks(
     answers = []
     for length in (4096, 1 << 17):
         monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", length // 8)
-        answers.append(serve(requests, EVERYONE))
+        answers.append(serve(requests))
     assert bytes_of(answers[0].values) == bytes_of(answers[1].values)
     if is_sparse == "sparse":
         assert bytes_of(answers[0].indices) == bytes_of(answers[1].indices)

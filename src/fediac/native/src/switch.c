@@ -132,7 +132,7 @@ static Verdict process(Region *region, const Packet *packet) {
 
 /* The length of a row that holds any answer. */
 EXPORT size_t fediac_answer_bytes(size_t payload_bytes) {
-    return sizeof(Header) + payload_bytes + MAX_CLIENTS / 8;
+    return sizeof(Header) + payload_bytes;
 }
 
 /* Whether the job's region lies in the registers and holds what it must. */

@@ -10,7 +10,7 @@
 #include "kernels.h"
 
 enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
-enum { ANSWER = 1, PARTIAL = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
+enum { ANSWER = 1, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
 enum { MAGIC = 0xFED1, VERSION = 2, EVERYONE = 0xFFFF, WORD_BITS = 32 };
 enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 };
@@ -28,7 +28,6 @@ typedef enum {
     STALE,
     BUSY,
     DUPLICATE,
-    LATE,
     REGISTERS
 } Verdict;
 
@@ -53,8 +52,8 @@ typedef struct {
 } Packet;
 
 typedef struct {
-    uint64_t base;
-    uint32_t number, n_clients, n_present, quorum, payload_bytes, register_bytes;
+    uint64_t base, number;
+    uint32_t n_clients, n_present, payload_bytes, register_bytes;
     uint8_t present[MAX_CLIENTS / 8];
 } Job;
 
@@ -211,8 +210,7 @@ Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
 void use(Region *region, unsigned number, size_t n_bytes);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               unsigned *number);
-void answer(Region *region, Header header, const uint8_t *body, size_t n_body,
-            const uint8_t *bitmap);
+void answer(Region *region, Header header, const uint8_t *body, size_t n_body);
 
 Verdict process_aligned(Region *region, const Packet *packet);
 Verdict process_max(Region *region, const Packet *packet);

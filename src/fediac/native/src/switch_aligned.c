@@ -155,15 +155,14 @@ static int compare_tags(const Header *header, const Slot *slot) {
 }
 
 /* Answer with a complete slot's sums, in as many packets as they fill. */
-static void answer_sums(Region *region, Header header, const uint8_t *sums,
-                        const uint8_t *bitmap) {
+static void answer_sums(Region *region, Header header, const uint8_t *sums) {
     size_t n_left = header.n_items, per_part = n_left;
     if (header.bits_up != header.bits)
         per_part = lanes_per_part(region->job->payload_bytes, header.bits);
     for (; n_left; header.part++) {
         header.n_items = (uint16_t)min_size(n_left, per_part);
         size_t n_body = lane_bytes(header.n_items, header.bits);
-        answer(region, header, sums, n_body, bitmap);
+        answer(region, header, sums, n_body);
         sums += n_body;
         n_left -= header.n_items;
     }
@@ -171,7 +170,7 @@ static void answer_sums(Region *region, Header header, const uint8_t *sums,
 
 /* Answer with what a complete slot holds. */
 static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t to) {
-    const uint8_t *bitmap = at + sizeof *slot, *body = bitmap + region->bitmap_bytes;
+    const uint8_t *body = at + sizeof *slot + region->bitmap_bytes;
     uint8_t gia[MAX_PAYLOAD_BYTES];
     size_t n_body = 0;
     if (slot->kind == TALLY) {
@@ -179,7 +178,6 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
         reach_threshold(body, region->payload_bytes, slot->threshold, gia, n_body);
         body = gia;
     }
-    int is_partial = slot->count < region->job->n_present;
     Header header = {.kind = slot->kind,
                      .round_number = slot->round_number,
                      .exchange = slot->exchange,
@@ -189,13 +187,11 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
                      .count = slot->count,
                      .aux = slot->aux,
                      .bits_up = slot->bits_up,
-                     .bits = slot->bits,
-                     .flags = is_partial ? PARTIAL : 0};
-    bitmap = is_partial ? bitmap : NULL;
+                     .bits = slot->bits};
     if (slot->kind == SUM)
-        answer_sums(region, header, body, bitmap);
+        answer_sums(region, header, body);
     else
-        answer(region, header, body, n_body, bitmap);
+        answer(region, header, body, n_body);
 }
 
 /* Find the packet's group in the slot, or take the slot over if it is free. */
@@ -237,12 +233,11 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
     if (verdict != KEPT)
         return verdict;
     uint8_t *bitmap = at + sizeof slot, *values = bitmap + region->bitmap_bytes;
-    int is_counted = is_set(bitmap, header->client);
     if (slot.state == COMPLETE) {
         answer_slot(region, &slot, at, header->client);
-        return is_counted ? KEPT : LATE;
+        return KEPT;
     }
-    if (is_counted)
+    if (is_set(bitmap, header->client))
         return DUPLICATE;
     set_bit(bitmap, header->client);
     if (slot.kind == SUM)
@@ -253,7 +248,7 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
     slot.count++;
     slot.aux = header->aux > slot.aux ? header->aux : slot.aux;
     slot.bits = header->bits > slot.bits ? header->bits : slot.bits;
-    slot.state = slot.count == region->job->quorum ? COMPLETE : OPEN;
+    slot.state = slot.count == region->job->n_present ? COMPLETE : OPEN;
     write_slot(at, slot);
     if (slot.state == COMPLETE) {
         region->counts[AGGREGATIONS]++;

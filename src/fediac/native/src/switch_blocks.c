@@ -36,7 +36,7 @@ static void answer_block(Area *area, const uint8_t *at, uint16_t to) {
     header.packet = slot.packet;
     header.n_items = (uint16_t)min_size(slot.n_items, n_most);
     header.aux = slot.aux;
-    answer(area->region, header, at + sizeof slot, 4 * (size_t)header.n_items, NULL);
+    answer(area->region, header, at + sizeof slot, 4 * (size_t)header.n_items);
 }
 
 /* Tell the first block that anyone has. */
@@ -44,7 +44,7 @@ static void answer_first(Area *area, uint16_t to) {
     Header header = start_answer(area, to);
     header.aux = read_clock(area->words, 1);
     header.flags = ANNOUNCE;
-    answer(area->region, header, NULL, 0, NULL);
+    answer(area->region, header, NULL, 0);
 }
 
 static void complete(Area *area, uint32_t block, uint32_t following) {

@@ -73,7 +73,7 @@ static void answer_pairs(Region *region, const Slot *slot, uint8_t *at, uint16_t
         n_left -= n_pairs;
         header.n_items = (uint16_t)n_pairs;
         header.flags = (n_left ? 0 : LAST) | is_narrow;
-        answer(region, header, body, n_bytes, NULL);
+        answer(region, header, body, n_bytes);
         header.packet++;
     } while (n_left);
 }

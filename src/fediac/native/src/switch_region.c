@@ -111,13 +111,11 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
     return KEPT;
 }
 
-/* Append an answer to `header.client`: the header, the body and, if there is one, the
-   contributors' bitmap. The caller has made sure that there is a free row. */
-void answer(Region *region, Header header, const uint8_t *body, size_t n_body,
-            const uint8_t *bitmap) {
+/* Append an answer to `header.client`. The caller has made sure that there is a free
+   row. */
+void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
     Answers *answers = region->answers;
-    size_t n_bitmap = bitmap ? (region->job->n_clients + 7) / 8 : 0;
-    size_t length = sizeof header + n_body + n_bitmap;
+    size_t length = sizeof header + n_body;
     uint8_t *row = answers->rows + answers->n_answers * answers->stride;
     header.magic = MAGIC;
     header.version = VERSION;
@@ -126,8 +124,6 @@ void answer(Region *region, Header header, const uint8_t *body, size_t n_body,
     memcpy(row, &header, sizeof header);
     if (n_body)
         memcpy(row + sizeof header, body, n_body);
-    if (n_bitmap)
-        memcpy(row + sizeof header + n_body, bitmap, n_bitmap);
     memset(row + length, 0, answers->stride - length);
     answers->lengths[answers->n_answers] = (int32_t)length;
     answers->destinations[answers->n_answers] = header.client;

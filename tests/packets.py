@@ -50,9 +50,9 @@ def unpack(body: bytes, n_items: int, bits: int) -> list[int]:
 
 
 def _packet(kind: Kind, job: Job, client: int, **fields: Any) -> Packet:
-    """Return a packet of the first exchange of round 0, unless ``fields`` say more."""
-    place = {"round_number": 0, "exchange": 0}
-    return Packet(kind=kind, job=job.number, client=client, **place | fields)
+    """Return a packet of the first exchange, unless ``fields`` say more."""
+    fields = {"exchange": 0} | fields
+    return Packet(kind=kind, session=job.session, client=client, **fields)
 
 
 def votes(

@@ -73,9 +73,7 @@ def run_round(
     switch = Switch()
     job = switch.open(len(updates), present=sum(1 << client for client in present))
     carrier = (
-        ArrayTransport(job)
-        if transport == "arrays"
-        else MemoryTransport(switch, job, round_number)
+        ArrayTransport(job) if transport == "arrays" else MemoryTransport(switch, job)
     )
     clients = {
         i: compressor.run_round(

@@ -108,7 +108,7 @@ def test_registers_hold_the_largest_sums_there_are(
         i: compressor.run_round(update, State(), Stream(1, 1, i))
         for i, update in enumerate(updates)
     }
-    transport = Observer(switch, switch.open(n_clients), 1)
+    transport = Observer(switch, switch.open(n_clients))
     outcomes, _ = run_lockstep(clients, transport, round_number=1)
     mean = outcomes[0].mean.dense(updates[0]).astype(np.float64)
     total = np.zeros(DIM)

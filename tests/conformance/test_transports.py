@@ -27,7 +27,7 @@ class Both:
     def __init__(self, settings: dict[str, int], n_clients: int, present: int) -> None:
         self.switch = Switch(**settings)
         self.job: Job = self.switch.open(n_clients, present=present)
-        self.memory = MemoryTransport(self.switch, self.job, round_number=3)
+        self.memory = MemoryTransport(self.switch, self.job)
         self.arrays = ArrayTransport(self.job)
 
     @property

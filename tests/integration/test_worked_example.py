@@ -29,7 +29,7 @@ class Carrier:
         self.switch = Switch(payload_bytes=payload_bytes)
         job = self.switch.open(len(UPDATES))
         self.transports: list[Any] = [
-            MemoryTransport(self.switch, job, round_number=1),
+            MemoryTransport(self.switch, job),
             ArrayTransport(job),
         ]
 

@@ -154,7 +154,6 @@ class Client:
     """Goes through its exchanges one after the other."""
 
     exchanges: Sequence[Asking]
-    round_number: int = 0
     place: int = 0
     last_sent: dict[tuple[int, int, int], int] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from fediac import native
 from fediac.errors import RemoteProtocolError
 from fediac.switch.counters import Count
 from fediac.switch.pipeline import Answers, Switch
-from fediac.wire.header import END, Flag, Kind
+from fediac.wire.header import END, HEADER_BYTES, Flag, Kind
 from fediac.wire.packet import Packet, decode, encode
 from tests.packets import index_width, pack
 from tests.planes import PLANES, data_plane, require_native
@@ -36,8 +36,7 @@ def as_sent(packet: Packet) -> Packet:
 any_packet = st.builds(
     Packet,
     kind=st.sampled_from(Kind),
-    job=u32,
-    round_number=u32,
+    session=st.integers(0, (1 << 64) - 1),
     exchange=u16,
     client=u16,
     packet=u32,
@@ -47,8 +46,9 @@ any_packet = st.builds(
     threshold=u16,
     bits_up=st.just(0) | u8,
     bits=u8,
-    part=st.just(0) | u8,
     flags=u8.map(Flag),
+    part=st.just(0) | u8,
+    tag=st.integers(0, (1 << 64) - 1),
     body=st.binary(max_size=64),
 ).map(as_sent)
 
@@ -67,7 +67,7 @@ def test_random_bytes_are_a_protocol_error_at_most(data: bytes) -> None:
     assert encode(packet) == data
 
 
-@given(any_packet, st.integers(0, 31), u8)
+@given(any_packet, st.integers(0, 39), u8)
 def test_a_damaged_header_is_a_protocol_error_at_most(
     packet: Packet, place: int, value: int
 ) -> None:
@@ -129,7 +129,7 @@ class Mill:
         kinds = self.running.get(job, [Kind.SUM])
         if self.rng.random() < 0.03:
             kinds.append(self.kind())
-        number = max(0, len(kinds) - self.pick([1, 1, 1, 1, 2], [3, 4]))
+        number = max(0, len(kinds) - self.pick([1, 1, 1, 1, 2], [3, 4, 5, 6]))
         return number, kinds[number]
 
     def packet(self, jobs: Sequence[int] = (1, 2, 3)) -> bytes:
@@ -142,8 +142,7 @@ class Mill:
         widths = {Kind.SUM: bits, Kind.INDEXED_SUM: PAIR_BITS}
         packet = Packet(
             kind=Kind(self.pick([kind], range(1, 6))),
-            job=job,
-            round_number=self.pick([7], [6, 8] if self.rng.random() < 0.2 else []),
+            session=job,
             exchange=self.pick([exchange], [0, exchange + 1]),
             client=self.pick(range(self.plan.n_clients), [1023, 1024, 0xFFFF]),
             packet=number,
@@ -155,7 +154,7 @@ class Mill:
             part=self.pick([0], [1]),
             flags=flags,
         )
-        data = encode(packet)[:32] + self.body(packet)
+        data = encode(packet)[:HEADER_BYTES] + self.body(packet)
         return data if self.rng.random() < 0.97 else self.damaged(data)
 
     def number(self, kind: Kind) -> int:
@@ -306,8 +305,8 @@ def test_a_job_never_writes_outside_its_registers(
 
 
 def job_of(data: bytes) -> int:
-    """Return what a packet's header says its job is."""
-    return int.from_bytes(data[4:8], "little")
+    """Return what a packet's header says its session is."""
+    return int.from_bytes(data[4:12], "big")
 
 
 def spoil(switch: Switch, rng: np.random.Generator) -> None:

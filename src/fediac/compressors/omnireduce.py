@@ -52,11 +52,11 @@ class OmniReduce(ErrorFeedback):
     Attributes:
         n_sent: Entries a client sends, its largest (k): a count, or a share of all
             entries.
-        block: Entries in a block; 360 levels fill a packet.
+        block: Entries in a block; 352 levels fill a packet.
     """
 
     n_sent: Share = "5%"
-    block: int = 360
+    block: int = 352
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FILE_NAME = "fediac_kernels.so"
-ABI = 6
+ABI = 7
 """Raised with FEDIAC_ABI in kernels.h whenever a function of the library changes."""
 
 ISAS = ("baseline", "avx2", "avx512")

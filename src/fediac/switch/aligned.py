@@ -17,7 +17,6 @@ from fediac.wire.packet import Packet
 class Slot:
     """The record at the head of a slot."""
 
-    round_number: int
     packet: int
     aux: int
     exchange: int
@@ -28,11 +27,6 @@ class Slot:
     bits: int
     state: int
     bits_up: int = 0
-
-    @property
-    def tag(self) -> tuple[int, int, int]:
-        """What the slot holds, ordered in time."""
-        return self.round_number, self.exchange, self.packet
 
 
 def read_slot(registers: memoryview, at: int) -> Slot:
@@ -45,7 +39,6 @@ def write_slot(registers: memoryview, at: int, slot: Slot) -> None:
     SLOT.pack_into(
         registers,
         at,
-        slot.round_number,
         slot.packet,
         slot.aux,
         slot.exchange,
@@ -67,30 +60,67 @@ def process_aligned(region: Region, packet: Packet) -> None:
     stride = layout.slot_bytes(packet.kind, threshold, widths)
     n_slots = layout.n_slots(packet.kind, threshold, widths)
     number = region.enter(packet, stride, n_slots)
-    half = region.half(number)
-    at = region.half_at(number) + packet.packet % half.n_slots * half.stride
-    if read_slot(region.registers, at).state == FREE:
-        region.use(number, half.stride)
-    _contribute(region, packet, at, stride)
+    at = region.half_at(number) + packet.packet % n_slots * stride
+    slot = read_slot(region.registers, at)
+    if slot.state == FREE or slot.packet != packet.packet:
+        _check_turn(slot, packet.packet, n_slots)
+        if slot.state == FREE:
+            region.use(number, stride)
+        slot = _take_slot(region, packet, at, stride)
+    _contribute(region, packet, at, slot)
+
+
+def _check_turn(slot: Slot, packet: int, n_slots: int) -> None:
+    """Refuse a packet that is not the next one in its slot.
+
+    A window never lets one through that is further on: whatever sends it must not push
+    aside those that are waited for.
+    """
+    if slot.state != FREE and packet < slot.packet:
+        raise DropPacket(Drop.STALE)
+    following = packet % n_slots if slot.state == FREE else slot.packet + n_slots
+    if slot.state == OPEN or packet != following:
+        raise DropPacket(Drop.BUSY)
 
 
 def process_max(region: Region, packet: Packet) -> None:
-    """Count a peak in one of the two peak slots, which newer exchanges take in turn."""
+    """Count a peak in one of the two peak slots, which exchanges take in turn."""
     layout = region.job.layout
     stride = layout.slot_bytes(Kind.MAX)
     places = [region.job.base + layout.peaks_at + i * stride for i in (0, 1)]
     slots = [read_slot(region.registers, at) for at in places]
-    tag = (packet.round_number, packet.exchange, packet.packet)
     for at, slot in zip(places, slots, strict=True):
-        if slot.state != FREE and slot.tag == tag:
-            _contribute(region, packet, at, stride)
+        if slot.state != FREE and slot.exchange == packet.exchange:
+            _contribute(region, packet, at, slot)
             return
-    oldest = min((0, 1), key=lambda i: (slots[i].state != FREE, slots[i].tag))
-    _contribute(region, packet, places[oldest], stride)
+    if packet.exchange < region.begun:
+        raise DropPacket(Drop.STALE)
+    region.begin(packet.exchange)
+    oldest = min((0, 1), key=lambda i: (slots[i].state != FREE, slots[i].exchange))
+    at = places[oldest]
+    _contribute(region, packet, at, _take_slot(region, packet, at, stride))
 
 
-def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
-    slot = _open_slot(region, packet, at, stride)
+def _take_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
+    """Clear a slot for the packet's group, and return its record."""
+    region.registers[at : at + stride] = bytes(stride)
+    return Slot(
+        packet=packet.packet,
+        aux=0,
+        exchange=packet.exchange,
+        n_items=packet.n_items,
+        threshold=packet.threshold,
+        count=0,
+        kind=packet.kind,
+        bits=packet.bits,
+        state=OPEN,
+        bits_up=packet.bits_up,
+    )
+
+
+def _contribute(region: Region, packet: Packet, at: int, slot: Slot) -> None:
+    """Count the packet in its slot, or answer again what it holds."""
+    _check_alike(slot, packet)
     bitmap_at = at + SLOT.size
     if slot.state == COMPLETE:
         _answer(region, slot, at, to=packet.client)
@@ -114,37 +144,16 @@ def _contribute(region: Region, packet: Packet, at: int, stride: int) -> None:
         _answer(region, slot, at)
 
 
-def _open_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
-    """Return the slot that holds the packet's group, taking it over if it is free."""
-    slot = read_slot(region.registers, at)
-    tag = (packet.round_number, packet.exchange, packet.packet)
-    if slot.state != FREE and slot.tag == tag:
-        held = (slot.kind, slot.n_items, slot.threshold)
-        agrees = held == (packet.kind, packet.n_items, packet.threshold)
-        # Tallies agree on the widest width; the lanes of a sum must be equally wide.
-        widths = (slot.bits_up, slot.bits), (packet.bits_up, packet.bits)
-        if not agrees or (slot.kind == Kind.SUM and widths[0] != widths[1]):
-            raise DropPacket(Drop.MALFORMED)
-        return slot
-    if slot.state != FREE and tag < slot.tag:
-        raise DropPacket(Drop.STALE)
-    # A peak still open was given up: nobody asks for the next one while it is not.
-    if slot.state == OPEN and packet.kind != Kind.MAX:
-        raise DropPacket(Drop.BUSY)
-    region.registers[at : at + stride] = bytes(stride)
-    return Slot(
-        round_number=packet.round_number,
-        packet=packet.packet,
-        aux=0,
-        exchange=packet.exchange,
-        n_items=packet.n_items,
-        threshold=packet.threshold,
-        count=0,
-        kind=packet.kind,
-        bits=packet.bits,
-        state=OPEN,
-        bits_up=packet.bits_up,
-    )
+def _check_alike(slot: Slot, packet: Packet) -> None:
+    """Refuse a packet that differs from its group's in what must be the same.
+
+    Tallies agree on the widest width; the lanes of a sum must be equally wide.
+    """
+    held = (slot.kind, slot.n_items, slot.threshold)
+    is_alike = held == (packet.kind, packet.n_items, packet.threshold)
+    widths = (slot.bits_up, slot.bits), (packet.bits_up, packet.bits)
+    if not is_alike or (slot.kind == Kind.SUM and widths[0] != widths[1]):
+        raise DropPacket(Drop.MALFORMED)
 
 
 def _planes(region: Region, slot: Slot, at: int) -> list[tuple[int, int]]:
@@ -173,8 +182,7 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
     for part, (n_items, body) in enumerate(_parts(region, slot, values_at)):
         answer = Packet(
             kind=Kind(slot.kind),
-            job=region.job.number,
-            round_number=slot.round_number,
+            session=region.job.session,
             exchange=slot.exchange,
             client=to,
             packet=slot.packet,

@@ -136,7 +136,6 @@ class _Area:
     def _new_slot(self) -> Slot:
         packet = self.packet
         return Slot(
-            round_number=packet.round_number,
             packet=packet.packet,
             aux=0,
             exchange=packet.exchange,
@@ -207,8 +206,7 @@ class _Area:
     def _answer(self, to: int) -> Packet:
         return Packet(
             kind=Kind.BLOCK_SUM,
-            job=self.packet.job,
-            round_number=self.packet.round_number,
+            session=self.packet.session,
             exchange=self.packet.exchange,
             client=to,
             count=self.region.job.present.bit_count(),

@@ -14,7 +14,7 @@ class Drop(IntEnum):
     """Not a packet of this protocol or of this version."""
     MALFORMED = 1
     """Its fields contradict each other, its length or its exchange."""
-    UNKNOWN_JOB = 2
+    UNKNOWN_SESSION = 2
     STRANGER = 3
     """The client does not take part in the job's round."""
     STALE = 4

@@ -91,7 +91,6 @@ def _new_slot(packet: Packet) -> Slot:
     """Return the record of a sum that begins, with an index's width as threshold."""
     index_width, level_width = pair_widths(packet)
     return Slot(
-        round_number=packet.round_number,
         packet=0,
         aux=packet.aux,
         exchange=packet.exchange,
@@ -144,8 +143,7 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
         is_last = number == n_packets - 1
         answer = Packet(
             kind=Kind.INDEXED_SUM,
-            job=region.job.number,
-            round_number=slot.round_number,
+            session=region.job.session,
             exchange=slot.exchange,
             client=to,
             packet=number,

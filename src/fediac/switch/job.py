@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from fediac.switch.counters import Count, Drop
 from fediac.switch.registers import (
+    BEGUN_AT,
     HALF_WORDS,
     RECORD_BYTES,
     Layout,
@@ -18,7 +19,7 @@ from fediac.wire.packet import Packet
 JOB_RECORD = np.dtype(
     [
         ("base", "<u8"),
-        ("number", "<u8"),
+        ("session", "<u8"),
         ("n_clients", "<u4"),
         ("n_present", "<u4"),
         ("payload_bytes", "<u4"),
@@ -42,12 +43,12 @@ class Job:
     """A group of clients that share a region of the registers.
 
     Attributes:
-        number: The job id in every packet.
+        session: Its number, which stands in every packet.
         base: First byte of the region.
         present: Bit ``i`` is set when client ``i`` takes part.
     """
 
-    number: int
+    session: int
     base: int
     layout: Layout
     present: int
@@ -55,7 +56,7 @@ class Job:
     def record(self) -> npt.NDArray[np.void]:
         """Return this job as a `JOB_RECORD`."""
         row = np.zeros((), dtype=JOB_RECORD)
-        row["base"], row["number"] = self.base, self.number
+        row["base"], row["session"] = self.base, self.session
         row["n_clients"] = self.layout.n_clients
         row["n_present"] = self.present.bit_count()
         row["payload_bytes"] = self.layout.payload_bytes
@@ -71,17 +72,11 @@ class Half:
     """One half's entry in the job record: which exchange runs there and how."""
 
     is_valid: int
-    round_number: int
     exchange: int
     kind: int
     stride: int
     n_slots: int
     used: int
-
-    @property
-    def tag(self) -> tuple[int, int]:
-        """Round and exchange, which order exchanges in time."""
-        return self.round_number, self.exchange
 
     @property
     def runs(self) -> tuple[int, int, int]:
@@ -138,23 +133,39 @@ class Region:
             DropPacket: The exchange is over, does not fit the registers, or runs with
                 other settings than the packet's.
         """
-        current = self.current
-        tag = (packet.round_number, packet.exchange)
-        for number in (current, 1 - current):
+        for number in (self.current, 1 - self.current):
             half = self.half(number)
-            if half.is_valid and half.tag == tag:
+            if half.is_valid and half.exchange == packet.exchange:
                 # Damaged registers may say anything; nothing reads beyond the region.
                 is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
                 expected = (packet.kind, stride, n_slots)
                 if half.runs != expected or n_slots < 1 or is_misplaced:
                     raise DropPacket(Drop.MALFORMED)
                 return number
-        running = self.half(current)
-        if running.is_valid and tag < running.tag:
+        if packet.exchange < self.begun:
             raise DropPacket(Drop.STALE)
         if n_slots < 1:
             raise DropPacket(Drop.REGISTERS)
+        self.begin(packet.exchange)
         return self._claim(packet, stride, n_slots)
+
+    @property
+    def begun(self) -> int:
+        """How many exchanges have begun: the number of the next one."""
+        return self.record[BEGUN_AT]
+
+    def begin(self, exchange: int) -> None:
+        """Note that an exchange begins.
+
+        Nobody begins one before the last one is over, so that a packet of one further
+        on is nobody's, and must not push aside what is running.
+
+        Raises:
+            DropPacket: It is not the next one.
+        """
+        if exchange > self.begun:
+            raise DropPacket(Drop.BUSY)
+        self.record[BEGUN_AT] = exchange + 1
 
     def _claim(self, packet: Packet, stride: int, n_slots: int) -> int:
         current = self.current
@@ -168,7 +179,6 @@ class Region:
         first = 1 + number * len(HALF_WORDS)
         words = (
             1,
-            packet.round_number,
             packet.exchange,
             packet.kind,
             stride,

@@ -33,6 +33,7 @@ from fediac.switch.job import JOB_RECORD, DropPacket, Job, Region
 from fediac.switch.registers import Layout, check_n_clients
 from fediac.wire.header import (
     HEADER_BYTES,
+    MAX_PAYLOAD_BYTES,
     PAYLOAD_BYTES,
     Flag,
     Kind,
@@ -40,7 +41,6 @@ from fediac.wire.header import (
 from fediac.wire.packet import Packet, decode, encode
 from fediac.wire.pairs import WORD_BITS
 
-MAX_PAYLOAD_BYTES = 0xFFFF // 8
 _INFINITY = 0x7F800000
 """Bits of the float32 that no peak may reach; those of NaN and negatives are above."""
 
@@ -149,7 +149,7 @@ class Switch:
             base, layout = self._find_room(n_clients, register_bytes)
             self._n_opened += 1
             job = Job(self._n_opened, base, layout, present)
-            self._jobs[job.number] = job
+            self._jobs[job.session] = job
             self._list_jobs()
             self._registers[base : base + layout.register_bytes] = 0
             self._counts[Count.USED_BYTES] += layout.halves_at
@@ -186,8 +186,8 @@ class Switch:
     def close(self, job: Job) -> None:
         """Give the registers of ``job`` back."""
         with self._lock:
-            if self._jobs.pop(job.number, None) is None:
-                raise LocalProtocolError(f"job {job.number} is not open")
+            if self._jobs.pop(job.session, None) is None:
+                raise LocalProtocolError(f"session {job.session} is not open")
             self._list_jobs()
             region = self._region(job, [])
             used = sum(region.half(number).used for number in (0, 1))
@@ -257,9 +257,9 @@ class Switch:
         self._counts[Count.PACKETS_IN] += 1
         try:
             packet = parse(data, self.payload_bytes)
-            job = self._jobs.get(packet.job)
+            job = self._jobs.get(packet.session)
             if job is None:
-                raise DropPacket(Drop.UNKNOWN_JOB)  # noqa: TRY301 - one place counts
+                raise DropPacket(Drop.UNKNOWN_SESSION)  # noqa: TRY301 - one place counts
             if not job.present >> packet.client & 1:
                 raise DropPacket(Drop.STRANGER)  # noqa: TRY301
             if packet.threshold > job.layout.n_clients:

@@ -28,11 +28,11 @@ from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 
 N_RECORD_WORDS = 16
 RECORD_BYTES = 4 * N_RECORD_WORDS
-"""Word 0: the half in use. Then for each half the seven words of `HALF_WORDS`."""
+"""Word 0: the half in use. Then for each half the six words of `HALF_WORDS`; then how
+many exchanges have begun."""
 
 HALF_WORDS = (
     "is_valid",
-    "round_number",
     "exchange",
     "kind",
     "stride",
@@ -40,9 +40,11 @@ HALF_WORDS = (
     "used",
 )
 
-SLOT = struct.Struct("<IIIHHHHBBBB")
-"""round, packet, aux, exchange, n_items, threshold, count, kind, bits, state, bits_up.
-"""
+BEGUN_AT = 1 + 2 * len(HALF_WORDS)
+"""The word that counts exchanges."""
+
+SLOT = struct.Struct("<IIHHHHBBBB4x")
+"""packet, aux, exchange, n_items, threshold, count, kind, bits, state, bits_up."""
 
 Widths = tuple[int, int]
 """Bits of a sum's lanes on their way up and down."""

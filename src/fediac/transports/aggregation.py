@@ -127,7 +127,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
             for i, update in present.items()
         }
-        transport, n_threads = _transport_for(present[first], switch, job, round_number)
+        transport, n_threads = _transport_for(present[first], switch, job)
         outcomes, ledger = run_lockstep(
             clients, transport, round_number=round_number, n_threads=n_threads
         )
@@ -147,12 +147,12 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
 
 
 def _transport_for(
-    update: Update, switch: Switch, job: Job, round_number: int
+    update: Update, switch: Switch, job: Job
 ) -> tuple[MemoryTransport | ArrayTransport, int]:
     """Return what carries updates like this one, and how many clients run at a time."""
     if is_torch_array(update) and device(update).type != "cpu":
         return ArrayTransport(job), 1
-    return MemoryTransport(switch, job, round_number), native.n_threads()
+    return MemoryTransport(switch, job), native.n_threads()
 
 
 def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:

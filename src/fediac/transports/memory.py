@@ -64,18 +64,16 @@ _KINDS = {
 
 
 class MemoryTransport:
-    """Carries the exchanges of one round through ``switch``.
+    """Carries the exchanges of one session through ``switch``.
 
     Args:
         switch: Where packets go.
-        job: The job opened for this round's clients.
-        round_number: Goes into every packet.
+        job: The session opened for this round's clients.
     """
 
-    def __init__(self, switch: Switch, job: Job, round_number: int) -> None:
+    def __init__(self, switch: Switch, job: Job) -> None:
         self._switch = switch
         self._job = job
-        self._round_number = round_number
         self._before = switch.counters
         self._n_exchanges = 0
 
@@ -95,8 +93,8 @@ class MemoryTransport:
         asked: Any = requests
         if isinstance(first, ServerSum):
             return serve(asked)
-        self._n_exchanges += 1
         packets = self._batches(_KINDS[type(first)])
+        self._n_exchanges += 1
         match first:
             case Tally():
                 return self._tally(asked, packets)
@@ -112,8 +110,7 @@ class MemoryTransport:
     def _batches(self, kind: Kind) -> Batches:
         fields = {
             "kind": int(kind),
-            "job": self._job.number,
-            "round_number": self._round_number,
+            "session": self._job.session,
             "exchange": self._n_exchanges,
         }
         return Batches(fields, self.payload_bytes)
@@ -281,7 +278,7 @@ class MemoryTransport:
     def _check(self, found: int, expected: int) -> None:
         if found != expected:
             raise FediacError(
-                f"round {self._round_number}: the switch must give "
+                f"session {self._job.session}: the switch must give "
                 f"{say_count(expected, 'answer')}, got {found} "
                 f"(drops: {self._switch.counters.drops})"
             )

@@ -1,8 +1,8 @@
 """The packet header: magic, version, field widths. The only home of wire constants.
 
-A packet is 32 header bytes and up to 1,440 payload bytes; with UDP and IP in front it
-is 1,500 bytes long, and 1,440 is a multiple of every common lane width. All fields are
-little-endian unsigned integers.
+A packet is 40 header bytes and a payload: as many bytes as the path takes behind IP,
+UDP and header, rounded down to a multiple of 64; 1,408 of the usual 1,500. All fields
+of the header are unsigned integers in network byte order.
 """
 
 import struct
@@ -16,8 +16,7 @@ from fediac.errors import ArgumentError, say_count
 MAGIC = 0xFED1
 VERSION = 2
 IP_UDP_BYTES = 28
-HEADER_BYTES = 32
-PAYLOAD_BYTES = 1440
+HEADER_BYTES = 40
 MAX_CLIENTS = 1024
 EVERYONE = 0xFFFF
 """The client field of an answer that goes to all clients."""
@@ -36,6 +35,25 @@ class Kind(IntEnum):
     INDEXED_SUM = 5
 
 
+PAYLOAD_UNIT = 64
+"""Payloads are multiples of so many bytes, so that a pipeline can work in pieces."""
+
+MAX_PAYLOAD_BYTES = 0xFFFF // 8 // PAYLOAD_UNIT * PAYLOAD_UNIT
+"""Votes of a packet are counted in 16 bits."""
+
+
+def payload_of(mtu: int) -> int:
+    """Return the bytes of items in a packet that is at most ``mtu`` bytes long."""
+    room = (mtu - IP_UDP_BYTES - HEADER_BYTES) // PAYLOAD_UNIT * PAYLOAD_UNIT
+    if room < PAYLOAD_UNIT:
+        least = IP_UDP_BYTES + HEADER_BYTES + PAYLOAD_UNIT
+        raise ArgumentError("mtu", f"must be at least {least} bytes, got {mtu}")
+    return min(room, MAX_PAYLOAD_BYTES)
+
+
+PAYLOAD_BYTES = payload_of(1500)
+
+
 class Flag(IntFlag):
     """Bits of the flags field."""
 
@@ -51,24 +69,24 @@ class Flag(IntFlag):
 
 HEADER = np.dtype(
     [
-        ("magic", "<u2"),
+        ("magic", ">u2"),
         ("version", "u1"),
         ("kind", "u1"),
-        ("job", "<u4"),
-        ("round_number", "<u4"),
-        ("exchange", "<u2"),  # which exchange of the round, from 0
-        ("client", "<u2"),
-        ("packet", "<u4"),  # packet number in the exchange; the block in a block sum
-        ("n_items", "<u2"),  # votes, lanes, levels or pairs in the payload
-        ("threshold_or_count", "<u2"),  # votes needed; in an answer, clients counted
-        ("aux", "<u4"),  # peak's float bits; next block; size of an indexed sum
+        ("session", ">u8"),  # an attempt at a round; no number is used twice
+        ("exchange", ">u2"),  # which exchange of the session, from 0
+        ("client", ">u2"),
+        ("packet", ">u4"),  # packet number in the exchange; the block in a block sum
+        ("aux", ">u4"),  # peak's float bits; next block; size of an indexed sum
+        ("n_items", ">u2"),  # votes, lanes, levels or pairs in the payload
+        ("threshold_or_count", ">u2"),  # votes needed; in an answer, clients counted
         ("bits_up", "u1"),  # width of a lane on its way up, in a sum
         ("bits", "u1"),  # width of a lane or level; in a tally, the one asked for
-        ("part", "u1"),  # which of the packets that answer one packet of a sum
         ("flags", "u1"),
+        ("part", "u1"),  # which of the packets that answer one packet of a sum
+        ("tag", ">u8"),  # of all that comes before and after; 0 inside a process
     ]
 )
-HEADER_STRUCT = struct.Struct("<HBBIIHHIHHIBBBB")
+HEADER_STRUCT = struct.Struct(">HBBQHHIIHHBBBBQ")
 
 LANES_UNIT = 8
 """Packets hold a multiple of so many lanes where those of sums are wider: whole bytes

@@ -30,8 +30,7 @@ class Packet:
     """
 
     kind: Kind
-    job: int
-    round_number: int
+    session: int
     exchange: int
     client: int
     packet: int = 0
@@ -41,8 +40,9 @@ class Packet:
     threshold: int = 0
     bits_up: int = 0
     bits: int = 0
-    part: int = 0
     flags: Flag = NO_FLAGS
+    part: int = 0
+    tag: int = 0
     body: bytes = b""
 
 
@@ -53,18 +53,18 @@ def encode(packet: Packet) -> bytes:
         MAGIC,
         VERSION,
         packet.kind,
-        packet.job,
-        packet.round_number,
+        packet.session,
         packet.exchange,
         packet.client,
         packet.packet,
+        packet.aux,
         packet.n_items,
         packet.count if is_answer else packet.threshold,
-        packet.aux,
         packet.bits_up,
         packet.bits,
-        packet.part,
         packet.flags,
+        packet.part,
+        packet.tag,
     )
     return HEADER_STRUCT.pack(*fields) + packet.body
 

@@ -85,7 +85,7 @@ def test_nothing_runs_if_a_name_is_unknown_or_missing(tmp_path: Path) -> None:
         ),
         (
             {"omnireduce": {"block": 1000}},
-            "omnireduce.block must be at most 360 entries (payload_bytes=1440), "
+            "omnireduce.block must be at most 352 entries (payload_bytes=1408), "
             "got 1000",
         ),
         ({"topk": {"n_sent": 0}}, "topk.n_sent must be at least 1, got 0"),

@@ -219,9 +219,9 @@ def test_a_target_that_no_file_gave_is_checked_as_well(tmp_path: Path) -> None:
 
 
 def test_blocks_that_fit_no_packet_are_refused_before_training(build: Any) -> None:
-    text = "omnireduce.block must be at most 360 entries (payload_bytes=1440), got 361"
+    text = "omnireduce.block must be at most 352 entries (payload_bytes=1408), got 353"
     with refuses(text, ConfigError):
-        build(algorithm="omnireduce", omnireduce={"block": 361})
+        build(algorithm="omnireduce", omnireduce={"block": 353})
 
 
 @pytest.mark.parametrize("algorithm", ["fediac", "omnireduce"])

@@ -90,7 +90,7 @@ def test_a_packet_ahead_of_the_window_is_dropped_as_busy(
 
 def test_a_complete_slot_is_reused(switch: Switch, job: Job) -> None:
     n_slots = job.layout.n_slots(Kind.SUM)
-    for packet in (0, n_slots, 5 * n_slots):
+    for packet in (0, n_slots, 2 * n_slots):
         values = (lanes(job, i, [packet % 7 + i], packet=packet) for i in range(3))
         assert totals(answer_to(switch, *values)) == [3 * (packet % 7) + 3]
 
@@ -117,30 +117,28 @@ def test_the_last_exchange_but_one_is_stale(switch: Switch, job: Job) -> None:
     assert switch.counters.drops == {"stale": 1}
 
 
-def test_a_new_round_comes_after_every_exchange_of_the_old(
+def test_an_exchange_further_on_than_the_next_pushes_nothing_aside(
     switch: Switch, job: Job
 ) -> None:
-    answer_to(switch, *(lanes(job, i, [1], exchange=9) for i in range(3)))
-    new = answer_to(switch, *(lanes(job, i, [2], round_number=1) for i in range(3)))
-    assert (new.round_number, totals(new)) == (1, [6])
+    send(switch, lanes(job, 0, [1]), lanes(job, 1, [1]))
+    for exchange in (2, 9, 65535):
+        assert send(switch, lanes(job, 0, [1], exchange=exchange)) == []
+        assert send(switch, peak(job, 0, 7, exchange=exchange)) == []
+    assert switch.counters.drops == {"busy": 6}
+    assert totals(answer_to(switch, lanes(job, 2, [1]))) == [3]
 
 
-def test_a_round_that_was_given_up_does_not_block_the_next(
-    switch: Switch, job: Job
+@pytest.mark.parametrize("number", [1, 2, 2**31, 2**31 + 2**30])
+def test_a_packet_further_on_than_its_slot_s_next_pushes_nothing_aside(
+    switch: Switch, job: Job, number: int
 ) -> None:
-    for round_number in range(3):
-        send(switch, lanes(job, 0, [1], round_number=round_number))
-    last = (lanes(job, i, [2], round_number=3) for i in range(3))
-    assert totals(answer_to(switch, *last)) == [6]
-
-
-def test_a_peak_that_was_given_up_does_not_block_the_next(
-    switch: Switch, job: Job
-) -> None:
-    for round_number in range(3):
-        send(switch, peak(job, 0, 9, round_number=round_number))
-    last = (peak(job, i, i, round_number=3) for i in range(3))
-    assert answer_to(switch, *last).aux == 2
+    n_slots = job.layout.n_slots(Kind.SUM)
+    ahead = lanes(job, 0, [1], packet=number // n_slots * n_slots + n_slots)
+    assert send(switch, ahead) == []
+    assert switch.counters.drops == {"busy": 1}
+    for packet in (0, n_slots, 2 * n_slots):
+        each = (lanes(job, i, [2], packet=packet) for i in range(3))
+        assert totals(answer_to(switch, *each)) == [6]
 
 
 def test_the_last_two_peaks_are_repeated_and_older_ones_are_stale(

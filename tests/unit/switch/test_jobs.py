@@ -41,20 +41,20 @@ def test_packets_of_a_closed_job_are_dropped(switch: Switch) -> None:
     switch.close(job)
     switch.open(2)
     assert send(switch, lanes(job, 0, [1])) == []
-    assert switch.counters.drops == {"unknown_job": 1}
+    assert switch.counters.drops == {"unknown_session": 1}
 
 
 def test_a_switch_without_jobs_drops_everything(switch: Switch) -> None:
     job = switch.open(2)
     switch.close(job)
     assert send(switch, lanes(job, 0, [1]), b"noise") == []
-    assert switch.counters.drops == {"unknown_job": 1, "foreign": 1}
+    assert switch.counters.drops == {"unknown_session": 1, "foreign": 1}
 
 
 def test_closing_a_job_twice_is_an_error(switch: Switch) -> None:
     job = switch.open(2)
     switch.close(job)
-    with refuses("job 1 is not open", LocalProtocolError):
+    with refuses("session 1 is not open", LocalProtocolError):
         switch.close(job)
 
 
@@ -114,14 +114,14 @@ def test_a_switch_is_of_whole_numbers(name: str, value: Any) -> None:
         *(
             (
                 {"payload_bytes": n},
-                "payload_bytes must be in 1..8191 (votes that a packet can count), "
+                "payload_bytes must be in 1..8128 (votes that a packet can count), "
                 f"got {n}",
             )
-            for n in (-1, 0, 8192)
+            for n in (-1, 0, 8129)
         ),
         (
             {"register_bytes": 1024},
-            "register_bytes must be at least 3072 for two packets of 1440 bytes from "
+            "register_bytes must be at least 3008 for two packets of 1408 bytes from "
             "1 client, got 1024",
         ),
     ],

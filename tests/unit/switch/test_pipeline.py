@@ -30,7 +30,7 @@ from tests.support import refuses
 
 def test_answers_come_in_rows_that_hold_the_longest(switch: Switch, job: Job) -> None:
     data = [np.frombuffer(encode(peak(job, i, 5)), np.uint8) for i in range(3)]
-    answers = switch.process(np.stack(data), np.full(3, 32, np.int32))
+    answers = switch.process(np.stack(data), np.full(3, HEADER_BYTES, np.int32))
     assert answers.packets.shape == (1, HEADER_BYTES + 16)
     assert answers.lengths.tolist() == [HEADER_BYTES]
     assert answers.destinations.tolist() == [EVERYONE]
@@ -138,7 +138,7 @@ def test_a_length_beyond_the_row_means_the_row(switch: Switch) -> None:
     job = switch.open(1)
     row = np.frombuffer(encode(lanes(job, 0, [1])), np.uint8)[None]
     answers = switch.process(row, np.array([2**31 - 1], np.int32))
-    assert answers.lengths.tolist() == [33]
+    assert answers.lengths.tolist() == [HEADER_BYTES + 1]
 
 
 def test_rows_need_not_be_contiguous(switch: Switch) -> None:

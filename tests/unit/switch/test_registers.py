@@ -61,9 +61,9 @@ BITMAP = "n_clients must be in 1..1024 (bits of a slot's bitmap), got "
     [
         *(((n, PAYLOAD_BYTES, 1 << 20), f"{BITMAP}{n}") for n in (-1, 0, 1025)),
         (
-            (20, PAYLOAD_BYTES, 3071),
-            "register_bytes must be at least 3072 for two packets of 1440 bytes from "
-            "20 clients, got 3071",
+            (20, PAYLOAD_BYTES, 3007),
+            "register_bytes must be at least 3008 for two packets of 1408 bytes from "
+            "20 clients, got 3007",
         ),
         (
             (1, 8, -1),
@@ -85,7 +85,7 @@ def test_what_has_no_layout_is_refused(
 
 
 def test_two_packets_are_enough() -> None:
-    assert Layout(20, PAYLOAD_BYTES, 3072).n_slots(Kind.SUM) == 1
+    assert Layout(20, PAYLOAD_BYTES, 3008).n_slots(Kind.SUM) == 1
 
 
 def test_a_slot_record_has_24_bytes() -> None:

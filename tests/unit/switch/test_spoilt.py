@@ -19,10 +19,11 @@ def claim(switch: Switch, job: Job, number: int, packet: Packet, **words: int) -
     """Let a half's record say that the packet's exchange runs there."""
     record = switch._region(job, []).record
     record[0] = number
-    first = 1 + 7 * number
-    tag = (1, packet.round_number, packet.exchange, packet.kind)
+    first = 1 + 6 * number
+    tag = (1, packet.exchange, packet.kind)
     for place, word in enumerate((*tag, words["stride"], words["n_slots"], 0)):
         record[first + place] = word
+    record[13] = packet.exchange + 1
 
 
 def half_at(switch: Switch, job: Job, number: int) -> int:
@@ -102,8 +103,8 @@ def test_a_block_has_no_more_levels_than_a_packet_holds(
     send(switch, *(announce(job, client, 0) for client in range(3)))
     assert send(switch, *(block(job, i, 0, [7, 8]) for i in (0, 1))) == []
     at = half_at(switch, job, 0) + job.layout.clocks_bytes
-    # n_items stands behind round, packet, aux and exchange.
-    switch._registers[at + 14 : at + 16] = 255
+    # n_items stands behind packet, aux and exchange.
+    switch._registers[at + 10 : at + 12] = 255
     ((_, answer),) = send(switch, block(job, 2, 0, []))
     assert levels(answer) == [14, 16, 0, 0]
     ((_, again),) = send(switch, block(job, 2, 0, []))
@@ -113,7 +114,7 @@ def test_a_block_has_no_more_levels_than_a_packet_holds(
 def test_a_count_wraps_as_the_register_does(switch: Switch, job: Job) -> None:
     assert send(switch, lanes(job, 0, [1])) == []
     at = half_at(switch, job, 0)
-    # The count stands behind round, packet, aux, exchange, n_items and threshold.
-    switch._registers[at + 18 : at + 20] = 255
+    # The count stands behind packet, aux, exchange, n_items and threshold.
+    switch._registers[at + 14 : at + 16] = 255
     assert send(switch, lanes(job, 1, [1])) == []
     assert read_slot(switch._registers.data, at).count == 0

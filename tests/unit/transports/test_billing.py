@@ -32,7 +32,7 @@ def bill(exchange: Any, answer: Any, *clients: int) -> list[Any]:
     """Return the rows of an exchange that clients ask, by default client 0 alone."""
     requests = dict.fromkeys(clients or (0,), exchange)
     return list(
-        bill_exchange(requests, answer, round_number=5, step=2, payload_bytes=1440)
+        bill_exchange(requests, answer, round_number=5, step=2, payload_bytes=1408)
     )
 
 
@@ -92,7 +92,7 @@ def test_every_client_is_billed_what_it_sends_and_gets(kind: str) -> None:
     assert {row.phase for row in found} == {exchange.phase}
     assert {(row.kind, row.destination) for row in found} == {(kind, destination)}
     assert {(row.round_number, row.step) for row in found} == {(5, 2)}
-    assert {row.payload_bytes for row in found} == {1440}
+    assert {row.payload_bytes for row in found} == {1408}
 
 
 def test_narrow_lanes_are_billed_in_either_width() -> None:
@@ -100,7 +100,7 @@ def test_narrow_lanes_are_billed_in_either_width() -> None:
     up, down = bill(asked, answer)
     assert (up.n_items, up.bits_per_item, up.widths) == (5000, 8, (8, 12))
     assert (down.n_items, down.bits_per_item, down.widths) == (5000, 12, (8, 12))
-    # 1,440 lanes up in a packet, 960 down: 3 answers of two packets, one of one.
+    # 1,408 lanes up in a packet, 936 down: 3 answers of two packets, one of one.
     assert (up.n_packets(WIRE), down.n_packets(WIRE)) == (4, 7)
 
 

@@ -18,9 +18,9 @@ UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.floa
     [
         (
             FediAC(4, 50, 2),
-            {"register_bytes": 5951},
-            "register_bytes must be at least 5952 for two packets of a tally from 4 "
-            "clients, got 5951",
+            {"register_bytes": 5823},
+            "register_bytes must be at least 5824 for two packets of a tally from 4 "
+            "clients, got 5823",
         ),
         *(
             (
@@ -37,26 +37,26 @@ UPDATES = list(np.random.default_rng(1).standard_normal((4, DIM)).astype(np.floa
         ),
         (
             SwitchML(4, bits=14, lanes="words"),
-            {"register_bytes": 5951},
-            "register_bytes must be at least 5952 for two packets of a sum from 4 "
-            "clients, got 5951",
+            {"register_bytes": 5823},
+            "register_bytes must be at least 5824 for two packets of a sum from 4 "
+            "clients, got 5823",
         ),
         (
             FediAC(4, 50, 1, lanes="dense"),
-            {"register_bytes": 5951},
-            "register_bytes must be at least 5952 for two packets of a sum from 4 "
-            "clients, got 5951",
+            {"register_bytes": 5823},
+            "register_bytes must be at least 5824 for two packets of a sum from 4 "
+            "clients, got 5823",
         ),
         (
             OmniReduce(4, 20),
             {"payload_bytes": 64},
-            "block must be at most 16 entries (payload_bytes=64), got 360",
+            "block must be at most 16 entries (payload_bytes=64), got 352",
         ),
         (
             OmniReduce(4, 20),
-            {"register_bytes": 3100},
-            "register_bytes must be at least 3120 for two packets of a block_sum from "
-            "4 clients, got 3100",
+            {"register_bytes": 3050},
+            "register_bytes must be at least 3056 for two packets of a block_sum from "
+            "4 clients, got 3050",
         ),
         (
             Libra(4, 20, np.arange(100)),

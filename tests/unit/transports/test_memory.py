@@ -51,7 +51,7 @@ def test_few_packets_are_built_at_a_time_however_many_clients(
     monkeypatch.setattr("fediac.transports.memory.BATCH_PACKETS", 64)
     switch = CountingSwitch(register_bytes=20_000)
     job = switch.open(9)
-    transport = MemoryTransport(switch, job, 1)
+    transport = MemoryTransport(switch, job)
     transport.carry(dict.fromkeys(range(9), EXCHANGES[name]))
     assert sum(switch.batches) == switch.counters.packets_in
     assert switch.counters.packets_in >= 9 * 75
@@ -66,16 +66,16 @@ def test_a_full_batch_of_packets_takes_a_few_megabytes() -> None:
 @pytest.mark.parametrize("name", ["tally", "sum", "blocks", "pairs"])
 def test_switch_that_never_answers_is_an_error_not_a_hang(name: str) -> None:
     switch = DeafSwitch()
-    transport = MemoryTransport(switch, switch.open(2), 7)
-    text = "round 7: the switch must give 1 answer, got 0 (drops: {})"
+    transport = MemoryTransport(switch, switch.open(2))
+    text = "session 1: the switch must give 1 answer, got 0 (drops: {})"
     with refuses(text, FediacError):
         transport.carry(dict.fromkeys(range(2), EXCHANGES[name]))
 
 
 def test_peak_without_an_answer_is_an_error() -> None:
     switch = DeafSwitch()
-    transport = MemoryTransport(switch, switch.open(2), 7)
-    text = "round 7: the switch must give 1 answer, got 0 (drops: {})"
+    transport = MemoryTransport(switch, switch.open(2))
+    text = "session 1: the switch must give 1 answer, got 0 (drops: {})"
     with refuses(text, FediacError):
         transport.carry({0: Max(1.0), 1: Max(2.0)})
 
@@ -84,7 +84,7 @@ def test_dropped_packets_are_named() -> None:
     switch = Switch()
     job = switch.open(2)
     switch.close(job)
-    transport = MemoryTransport(switch, job, 7)
-    text = "round 7: the switch must give 1 answer, got 0"
-    with refuses(f"{text} (drops: {{'unknown_job': 2}})", FediacError):
+    transport = MemoryTransport(switch, job)
+    text = "session 1: the switch must give 1 answer, got 0"
+    with refuses(f"{text} (drops: {{'unknown_session': 2}})", FediacError):
         transport.carry({0: Max(1.0), 1: Max(2.0)})

@@ -11,23 +11,23 @@ from fediac.transports.packets import (
 from fediac.wire.header import Kind
 from tests.support import refuses
 
-LAYOUT = Layout(n_clients=20, payload_bytes=1440, register_bytes=1 << 20)
+LAYOUT = Layout(n_clients=20, payload_bytes=1408, register_bytes=1 << 20)
 
 
 class TestPieces:
     def test_packets_hold_whole_bytes_and_the_last_one_the_rest(self) -> None:
-        # 1,440 bytes hold 960 lanes of 12 bits.
-        pieces = Pieces(2000, 12, 1440)
-        assert (pieces.n_packets, pieces.n_bytes) == (3, 1440)
-        assert pieces.n_items(np.arange(3)).tolist() == [960, 960, 80]
+        # 1,408 bytes hold 938 lanes of 12 bits, and four bits stay free.
+        pieces = Pieces(2000, 12, 1408)
+        assert (pieces.n_packets, pieces.n_bytes) == (3, 1407)
+        assert pieces.n_items(np.arange(3)).tolist() == [938, 938, 124]
 
     def test_no_items_still_take_a_packet(self) -> None:
-        assert Pieces(0, 64, 1440).n_packets == 1
-        assert Pieces(0, 64, 1440).n_items(np.arange(1)).tolist() == [0]
+        assert Pieces(0, 64, 1408).n_packets == 1
+        assert Pieces(0, 64, 1408).n_items(np.arange(1)).tolist() == [0]
 
     @pytest.mark.parametrize("window", [1, 2, 3, 100])
     def test_windows_cover_all_packets_in_order(self, window: int) -> None:
-        spans = list(Pieces(2000, 12, 1440).windows(window))
+        spans = list(Pieces(2000, 12, 1408).windows(window))
         covered = [packet for start, stop in spans for packet in range(start, stop)]
         assert covered == [0, 1, 2]
         assert all(stop - start <= window for start, stop in spans)
@@ -37,17 +37,17 @@ class TestPieces:
             Pieces(5, 12, 1)
 
     def test_answers_are_cut_where_packets_up_were(self) -> None:
-        # 1,920 lanes of 6 bits go up, 1,152 of 10 bits come down in a packet.
-        pieces = Pieces(5000, 6, 1440, 10)
-        assert pieces.n_items(np.arange(3)).tolist() == [1920, 1920, 1160]
-        assert (pieces.n_bytes, pieces.n_answer_bytes) == (1440, 2400)
-        assert pieces.n_part_bytes == 1440
+        # 1,872 lanes of 6 bits go up, 1,120 of 10 bits come down in a packet.
+        pieces = Pieces(5000, 6, 1408, 10)
+        assert pieces.n_items(np.arange(3)).tolist() == [1872, 1872, 1256]
+        assert (pieces.n_bytes, pieces.n_answer_bytes) == (1404, 2340)
+        assert pieces.n_part_bytes == 1400
         assert [pieces.n_answers(*span) for span in ((0, 3), (0, 1), (2, 3))] == [
             6,
             2,
             2,
         ]
-        assert Pieces(3841, 6, 1440, 10).n_answers(0, 3) == 5
+        assert Pieces(3841, 6, 1408, 10).n_answers(0, 3) == 5
 
 
 class TestRegisters:
@@ -62,7 +62,7 @@ class TestRegisters:
     def test_registers_too_small_for_a_slot_say_what_they_need(
         self, kind: Kind, threshold: int
     ) -> None:
-        small = Layout(n_clients=1024, payload_bytes=1440, register_bytes=3700)
+        small = Layout(n_clients=1024, payload_bytes=1408, register_bytes=3700)
         with pytest.raises(ValueError, match=r"^register_bytes must be") as error:
             require_slots(small, kind, threshold)
         text = str(error.value)
@@ -71,10 +71,10 @@ class TestRegisters:
             f" for two packets of a {name} from 1024 clients, got 3700"
         )
         needed = int(text.split("at least ")[1].split(" ")[0])
-        enough = Layout(1024, 1440, needed)
+        enough = Layout(1024, 1408, needed)
         assert require_slots(enough, kind, threshold) >= 1
         with pytest.raises(ValueError, match=r"^register_bytes must be"):
-            require_slots(Layout(1024, 1440, needed - 1), kind, threshold)
+            require_slots(Layout(1024, 1408, needed - 1), kind, threshold)
 
     def test_addresses_must_fit(self) -> None:
         capacity = LAYOUT.indexed_capacity
@@ -84,7 +84,7 @@ class TestRegisters:
             require_addresses(LAYOUT, capacity + 1)
 
     def test_block_must_fit_a_packet(self) -> None:
-        require_block(1440, 360)
-        text = "block must be at most 360 entries (payload_bytes=1440), got 361"
+        require_block(1408, 352)
+        text = "block must be at most 352 entries (payload_bytes=1408), got 353"
         with refuses(text):
-            require_block(1440, 361)
+            require_block(1408, 353)

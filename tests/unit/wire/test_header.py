@@ -5,17 +5,41 @@ from fediac.wire.header import (
     HEADER_BYTES,
     HEADER_STRUCT,
     IP_UDP_BYTES,
+    MAX_PAYLOAD_BYTES,
     PAYLOAD_BYTES,
     bitmap_bytes,
     items_per_packet,
     lanes_per_packet,
     lanes_per_part,
+    payload_of,
 )
 from tests.support import refuses
 
 
-def test_a_full_packet_has_1500_bytes() -> None:
-    assert IP_UDP_BYTES + HEADER_BYTES + PAYLOAD_BYTES == 1500
+def test_the_usual_packet_fits_1500_bytes_and_not_64_more() -> None:
+    assert PAYLOAD_BYTES == 1408
+    assert 1500 - 64 < IP_UDP_BYTES + HEADER_BYTES + PAYLOAD_BYTES <= 1500
+
+
+@pytest.mark.parametrize(
+    ("mtu", "expected"),
+    [(132, 64), (195, 64), (196, 128), (1280, 1152), (1492, 1408), (1500, 1408)],
+)
+def test_a_payload_is_the_largest_multiple_of_64_that_fits(
+    mtu: int, expected: int
+) -> None:
+    assert payload_of(mtu) == expected
+
+
+def test_votes_of_the_longest_payload_are_counted_in_16_bits() -> None:
+    assert payload_of(9000) == payload_of(65535) == MAX_PAYLOAD_BYTES == 8128
+    assert 8 * MAX_PAYLOAD_BYTES <= 0xFFFF
+
+
+@pytest.mark.parametrize("mtu", [131, 68, 0, -1])
+def test_a_path_too_narrow_for_any_payload_is_refused(mtu: int) -> None:
+    with refuses(f"mtu must be at least 132 bytes, got {mtu}"):
+        payload_of(mtu)
 
 
 def test_both_descriptions_of_the_header_have_its_length() -> None:
@@ -23,7 +47,7 @@ def test_both_descriptions_of_the_header_have_its_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "expected"), [(1, 11520), (8, 1440), (10, 1152), (12, 960), (32, 360)]
+    ("bits", "expected"), [(1, 11264), (8, 1408), (16, 704), (32, 352)]
 )
 def test_common_widths_fill_a_packet(bits: int, expected: int) -> None:
     assert items_per_packet(bits, PAYLOAD_BYTES) == expected

@@ -69,12 +69,12 @@ static int are_fields_valid(const Header *header, size_t payload_bytes,
 /* Read a packet whose fields fit each other and its length. */
 static Verdict parse(const uint8_t *bytes, size_t length, size_t payload_bytes,
                      Packet *packet) {
-    if (length < sizeof packet->header)
+    if (length < HEADER_BYTES)
         return FOREIGN;
-    Header *header = &packet->header;
-    memcpy(header, bytes, sizeof *header);
-    packet->body = bytes + sizeof *header;
-    packet->n_bytes = length - sizeof *header;
+    packet->header = read_header(bytes);
+    const Header *header = &packet->header;
+    packet->body = bytes + HEADER_BYTES;
+    packet->n_bytes = length - HEADER_BYTES;
     if (header->magic != MAGIC || header->version != VERSION || header->kind < TALLY ||
         header->kind > INDEXED_SUM)
         return FOREIGN;
@@ -90,15 +90,15 @@ static Verdict parse(const uint8_t *bytes, size_t length, size_t payload_bytes,
 /* Check that the packet comes from a client that takes part in its job. */
 static Verdict admit(const Header *header, const Job *job) {
     if (!job)
-        return UNKNOWN_JOB;
+        return UNKNOWN_SESSION;
     if (header->client >= MAX_CLIENTS || !is_set(job->present, header->client))
         return STRANGER;
     return header->threshold > job->n_clients ? MALFORMED : KEPT;
 }
 
-static const Job *find_job(const Job *jobs, size_t n_jobs, uint32_t number) {
+static const Job *find_job(const Job *jobs, size_t n_jobs, uint64_t session) {
     for (size_t i = 0; i < n_jobs; i++)
-        if (jobs[i].number == number)
+        if (jobs[i].session == session)
             return &jobs[i];
     return NULL;
 }
@@ -132,7 +132,7 @@ static Verdict process(Region *region, const Packet *packet) {
 
 /* The length of a row that holds any answer. */
 EXPORT size_t fediac_answer_bytes(size_t payload_bytes) {
-    return sizeof(Header) + payload_bytes;
+    return HEADER_BYTES + payload_bytes;
 }
 
 /* Whether the job's region lies in the registers and holds what it must. */
@@ -164,8 +164,8 @@ EXPORT size_t fediac_process_packets(uint8_t *registers, const Job *jobs, size_t
         Verdict verdict = parse(row, n_bytes, payload_bytes, &packet);
         if (verdict == KEPT) {
             const Job *job = region.job;
-            if (!job || job->number != packet.header.job) {
-                job = find_job(jobs, n_jobs, packet.header.job);
+            if (!job || job->session != packet.header.session) {
+                job = find_job(jobs, n_jobs, packet.header.session);
                 if (job)
                     region = open_region(job, registers + job->base, counts, answers);
             }

@@ -13,7 +13,7 @@ enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
 enum { ANSWER = 1, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
 enum { MAGIC = 0xFED1, VERSION = 2, EVERYONE = 0xFFFF, WORD_BITS = 32 };
-enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 };
+enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 / 64 * 64 };
 
 /* Places of the counters, before those of drops. */
 enum { PACKETS_IN, PACKETS_OUT, AGGREGATIONS, REPEATED, USED_BYTES, PEAK_BYTES, DROPS };
@@ -23,7 +23,7 @@ typedef enum {
     KEPT = -1,
     FOREIGN = 0,
     MALFORMED,
-    UNKNOWN_JOB,
+    UNKNOWN_SESSION,
     STRANGER,
     STALE,
     BUSY,
@@ -31,19 +31,21 @@ typedef enum {
     REGISTERS
 } Verdict;
 
+/* A header as it is computed with; on the wire it is in network byte order. */
 typedef struct {
     uint16_t magic;
     uint8_t version, kind;
-    uint32_t job, round_number;
     uint16_t exchange, client;
-    uint32_t packet;
+    uint64_t session;
+    uint32_t packet, aux;
     uint16_t n_items;
     union {
         uint16_t threshold, count; /* in a client's packet, in an answer */
     };
-    uint32_t aux;
-    uint8_t bits_up, bits, part, flags;
+    uint8_t bits_up, bits, flags, part;
 } Header;
+
+enum { HEADER_BYTES = 40 };
 
 typedef struct {
     Header header;
@@ -52,30 +54,31 @@ typedef struct {
 } Packet;
 
 typedef struct {
-    uint64_t base, number;
+    uint64_t base, session;
     uint32_t n_clients, n_present, payload_bytes, register_bytes;
     uint8_t present[MAX_CLIENTS / 8];
 } Job;
 
 typedef struct {
-    uint32_t is_valid, round_number, exchange, kind, stride, n_slots, used;
+    uint32_t is_valid, exchange, kind, stride, n_slots, used;
 } Half;
 
 /* What stands first in a job's region. */
 typedef struct {
     uint32_t current;
     Half halves[2];
-    uint32_t unused;
+    uint32_t begun; /* how many exchanges have begun */
+    uint32_t unused[2];
 } Record;
 
 /* What stands first in a slot. */
 typedef struct {
-    uint32_t round_number, packet, aux;
+    uint32_t packet, aux;
     uint16_t exchange, n_items, threshold, count;
     uint8_t kind, bits, state, bits_up;
+    uint32_t unused;
 } Slot;
 
-_Static_assert(sizeof(Header) == 32, "a header has no gaps");
 _Static_assert(sizeof(Job) == 160, "a job record has no gaps");
 _Static_assert(sizeof(Record) == 64, "a region's record has no gaps");
 _Static_assert(sizeof(Slot) == 24, "a slot record has no gaps");
@@ -157,6 +160,7 @@ INLINE Slot read_slot(const uint8_t *at) {
 }
 
 INLINE void write_slot(uint8_t *at, Slot slot) {
+    slot.unused = 0;
     memcpy(at, &slot, sizeof slot);
 }
 
@@ -205,9 +209,74 @@ INLINE void set_bit(uint8_t *bitmap, size_t place) {
     bitmap[place / 8] |= (uint8_t)(1u << place % 8);
 }
 
+INLINE uint16_t read16(const uint8_t *at) {
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+INLINE uint32_t read32(const uint8_t *at) {
+    return (uint32_t)read16(at) << 16 | read16(at + 2);
+}
+
+INLINE uint64_t read64(const uint8_t *at) {
+    return (uint64_t)read32(at) << 32 | read32(at + 4);
+}
+
+INLINE void write16(uint8_t *at, uint16_t word) {
+    at[0] = (uint8_t)(word >> 8);
+    at[1] = (uint8_t)word;
+}
+
+INLINE void write32(uint8_t *at, uint32_t word) {
+    write16(at, (uint16_t)(word >> 16));
+    write16(at + 2, (uint16_t)word);
+}
+
+INLINE void write64(uint8_t *at, uint64_t word) {
+    write32(at, (uint32_t)(word >> 32));
+    write32(at + 4, (uint32_t)word);
+}
+
+/* Read a header; its tag is for whoever knows the key. */
+INLINE Header read_header(const uint8_t *at) {
+    return (Header){.magic = read16(at),
+                    .version = at[2],
+                    .kind = at[3],
+                    .session = read64(at + 4),
+                    .exchange = read16(at + 12),
+                    .client = read16(at + 14),
+                    .packet = read32(at + 16),
+                    .aux = read32(at + 20),
+                    .n_items = read16(at + 24),
+                    .threshold = read16(at + 26),
+                    .bits_up = at[28],
+                    .bits = at[29],
+                    .flags = at[30],
+                    .part = at[31]};
+}
+
+/* Write a header without a tag. */
+INLINE void write_header(uint8_t *at, const Header *header) {
+    write16(at, header->magic);
+    at[2] = header->version;
+    at[3] = header->kind;
+    write64(at + 4, header->session);
+    write16(at + 12, header->exchange);
+    write16(at + 14, header->client);
+    write32(at + 16, header->packet);
+    write32(at + 20, header->aux);
+    write16(at + 24, header->n_items);
+    write16(at + 26, header->count);
+    at[28] = header->bits_up;
+    at[29] = header->bits;
+    at[30] = header->flags;
+    at[31] = header->part;
+    write64(at + 32, 0);
+}
+
 Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
                    Answers *answers);
 void use(Region *region, unsigned number, size_t n_bytes);
+Verdict begin(Region *region, uint16_t exchange);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               unsigned *number);
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body);

@@ -143,17 +143,6 @@ FOR_EACH_ISA(static, reach_threshold,
               size_t n_bytes),
              (planes, stride, threshold, gia, n_bytes))
 
-/* Before, equal or after: what the packet belongs to, against what the slot holds. */
-static int compare_tags(const Header *header, const Slot *slot) {
-    if (header->round_number != slot->round_number)
-        return header->round_number < slot->round_number ? -1 : 1;
-    if (header->exchange != slot->exchange)
-        return header->exchange < slot->exchange ? -1 : 1;
-    if (header->packet != slot->packet)
-        return header->packet < slot->packet ? -1 : 1;
-    return 0;
-}
-
 /* Answer with a complete slot's sums, in as many packets as they fill. */
 static void answer_sums(Region *region, Header header, const uint8_t *sums) {
     size_t n_left = header.n_items, per_part = n_left;
@@ -179,7 +168,6 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
         body = gia;
     }
     Header header = {.kind = slot->kind,
-                     .round_number = slot->round_number,
                      .exchange = slot->exchange,
                      .client = to,
                      .packet = slot->packet,
@@ -194,44 +182,43 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
         answer(region, header, body, n_body);
 }
 
-/* Find the packet's group in the slot, or take the slot over if it is free. */
-static Verdict open_slot(const Header *header, uint8_t *at, size_t stride, Slot *slot) {
-    *slot = read_slot(at);
-    if (slot->state != FREE) {
-        int order = compare_tags(header, slot);
-        if (order == 0) {
-            int agrees = slot->kind == header->kind &&
-                         slot->n_items == header->n_items &&
-                         slot->threshold == header->threshold &&
-                         (slot->kind != SUM || (slot->bits_up == header->bits_up &&
-                                                slot->bits == header->bits));
-            return agrees ? KEPT : MALFORMED;
-        }
-        if (order < 0)
-            return STALE;
-        if (slot->state == OPEN && header->kind != MAX)
-            return BUSY;
-    }
-    memset(at, 0, stride);
-    *slot = (Slot){.round_number = header->round_number,
-                   .packet = header->packet,
-                   .exchange = header->exchange,
-                   .n_items = header->n_items,
-                   .threshold = header->threshold,
-                   .kind = header->kind,
-                   .bits = header->bits,
-                   .state = OPEN,
-                   .bits_up = header->bits_up};
-    return KEPT;
+/* Whether the packet is the next one in its slot. A window never lets one through that
+   is further on: whatever sends it must not push aside those that are waited for. */
+static Verdict check_turn(const Slot *slot, uint32_t packet, size_t n_slots) {
+    if (slot->state != FREE && packet < slot->packet)
+        return STALE;
+    uint64_t next = slot->state == FREE ? packet % n_slots : slot->packet + n_slots;
+    return slot->state == OPEN || packet != next ? BUSY : KEPT;
 }
 
+/* Clear a slot for the packet's group. */
+static Slot take_slot(const Header *header, uint8_t *at, size_t stride) {
+    memset(at, 0, stride);
+    return (Slot){.packet = header->packet,
+                  .exchange = header->exchange,
+                  .n_items = header->n_items,
+                  .threshold = header->threshold,
+                  .kind = header->kind,
+                  .bits = header->bits,
+                  .state = OPEN,
+                  .bits_up = header->bits_up};
+}
+
+/* Whether a packet is like its group's in what must be the same. Tallies agree on the
+   widest width; the lanes of a sum must be equally wide. */
+static int is_alike(const Slot *slot, const Header *header) {
+    return slot->kind == header->kind && slot->n_items == header->n_items &&
+           slot->threshold == header->threshold &&
+           (slot->kind != SUM ||
+            (slot->bits_up == header->bits_up && slot->bits == header->bits));
+}
+
+/* Count the packet in its slot, or answer again what it holds. */
 static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
-                          size_t stride) {
+                          Slot slot) {
     const Header *header = &packet->header;
-    Slot slot;
-    Verdict verdict = open_slot(header, at, stride, &slot);
-    if (verdict != KEPT)
-        return verdict;
+    if (!is_alike(&slot, header))
+        return MALFORMED;
     uint8_t *bitmap = at + sizeof slot, *values = bitmap + region->bitmap_bytes;
     if (slot.state == COMPLETE) {
         answer_slot(region, &slot, at, header->client);
@@ -269,28 +256,36 @@ Verdict process_aligned(Region *region, const Packet *packet) {
     if (verdict != KEPT)
         return verdict;
     uint8_t *at = half_at(region, number) + header->packet % n_slots * stride;
-    if (read_slot(at).state == FREE)
-        use(region, number, stride);
-    return contribute(region, packet, at, stride);
+    Slot slot = read_slot(at);
+    if (slot.state == FREE || slot.packet != header->packet) {
+        verdict = check_turn(&slot, header->packet, n_slots);
+        if (verdict != KEPT)
+            return verdict;
+        if (slot.state == FREE)
+            use(region, number, stride);
+        slot = take_slot(header, at, stride);
+    }
+    return contribute(region, packet, at, slot);
 }
 
 static int is_older(const Slot *slot, const Slot *other) {
     if ((slot->state == FREE) != (other->state == FREE))
         return slot->state == FREE;
-    if (slot->round_number != other->round_number)
-        return slot->round_number < other->round_number;
-    if (slot->exchange != other->exchange)
-        return slot->exchange < other->exchange;
-    return slot->packet < other->packet;
+    return slot->exchange < other->exchange;
 }
 
 Verdict process_max(Region *region, const Packet *packet) {
+    const Header *header = &packet->header;
     size_t stride = slot_bytes(region, 0);
     uint8_t *first = region->registers + sizeof(Record), *second = first + stride;
     Slot one = read_slot(first), other = read_slot(second);
-    if (one.state != FREE && compare_tags(&packet->header, &one) == 0)
-        return contribute(region, packet, first, stride);
-    if (other.state != FREE && compare_tags(&packet->header, &other) == 0)
-        return contribute(region, packet, second, stride);
-    return contribute(region, packet, is_older(&other, &one) ? second : first, stride);
+    if (one.state != FREE && one.exchange == header->exchange)
+        return contribute(region, packet, first, one);
+    if (other.state != FREE && other.exchange == header->exchange)
+        return contribute(region, packet, second, other);
+    Verdict verdict = begin(region, header->exchange);
+    if (verdict != KEPT)
+        return verdict;
+    uint8_t *at = is_older(&other, &one) ? second : first;
+    return contribute(region, packet, at, take_slot(header, at, stride));
 }

@@ -21,7 +21,6 @@ static uint8_t *slot_at(const Area *area, uint32_t block) {
 static Header start_answer(const Area *area, uint16_t to) {
     const Header *header = &area->packet->header;
     return (Header){.kind = BLOCK_SUM,
-                    .round_number = header->round_number,
                     .exchange = header->exchange,
                     .client = to,
                     .count = (uint16_t)area->region->job->n_present,
@@ -131,8 +130,7 @@ static Verdict add(Area *area) {
         use(area->region, area->number, area->stride);
     if (slot.state != OPEN) {
         memset(at, 0, area->stride);
-        slot = (Slot){.round_number = header->round_number,
-                      .packet = header->packet,
+        slot = (Slot){.packet = header->packet,
                       .exchange = header->exchange,
                       .n_items = header->n_items,
                       .kind = header->kind,

@@ -50,7 +50,6 @@ static void answer_pairs(Region *region, const Slot *slot, uint8_t *at, uint16_t
     for (size_t i = 0; i < slot->aux; i++)
         n_left += (size_t)is_set(touched, i);
     Header header = {.kind = INDEXED_SUM,
-                     .round_number = slot->round_number,
                      .exchange = slot->exchange,
                      .client = to,
                      .count = slot->count,
@@ -125,8 +124,7 @@ Verdict process_indexed(Region *region, const Packet *packet) {
     Slot slot = read_slot(at);
     if (slot.state == FREE) {
         use(region, number, stride);
-        slot = (Slot){.round_number = header->round_number,
-                      .aux = header->aux,
+        slot = (Slot){.aux = header->aux,
                       .exchange = header->exchange,
                       .threshold = (uint16_t)widths.index,
                       .kind = header->kind,

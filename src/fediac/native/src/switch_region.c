@@ -64,7 +64,6 @@ static unsigned claim(Region *region, const Header *header, size_t stride,
         clear(region, &record, 1);
     record.current = number;
     record.halves[number] = (Half){.is_valid = 1,
-                                   .round_number = header->round_number,
                                    .exchange = header->exchange,
                                    .kind = header->kind,
                                    .stride = (uint32_t)stride,
@@ -73,10 +72,17 @@ static unsigned claim(Region *region, const Header *header, size_t stride,
     return number;
 }
 
-static int is_before(const Header *header, const Half *half) {
-    if (header->round_number != half->round_number)
-        return header->round_number < half->round_number;
-    return header->exchange < half->exchange;
+/* Note that an exchange begins, if it is the next one: nobody begins it before the last
+   one is over, so a packet of one further on must not push aside what is running. */
+Verdict begin(Region *region, uint16_t exchange) {
+    Record record = read_record(region);
+    if (exchange < record.begun)
+        return STALE;
+    if (exchange > record.begun)
+        return BUSY;
+    record.begun = exchange + 1u;
+    write_record(region, &record);
+    return KEPT;
 }
 
 /* Whether the exchange that the half runs is like the packet's. Registers that something
@@ -91,22 +97,23 @@ static int is_alike(const Half *half, unsigned number, const Header *header,
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               unsigned *number) {
-    Record record = read_record(region);
+    const Record record = read_record(region);
     unsigned current = current_half(&record);
     for (unsigned i = 0; i < 2; i++) {
         unsigned tried = i ? 1 - current : current;
         const Half *half = &record.halves[tried];
-        if (half->is_valid && half->round_number == header->round_number &&
-            half->exchange == header->exchange) {
+        if (half->is_valid && half->exchange == header->exchange) {
             *number = tried;
             return is_alike(half, tried, header, stride, n_slots) ? KEPT : MALFORMED;
         }
     }
-    const Half *running = &record.halves[current];
-    if (running->is_valid && is_before(header, running))
+    if (header->exchange < record.begun)
         return STALE;
     if (n_slots < 1)
         return REGISTERS;
+    Verdict verdict = begin(region, header->exchange);
+    if (verdict != KEPT)
+        return verdict;
     *number = claim(region, header, stride, n_slots);
     return KEPT;
 }
@@ -115,15 +122,15 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
    row. */
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
     Answers *answers = region->answers;
-    size_t length = sizeof header + n_body;
+    size_t length = HEADER_BYTES + n_body;
     uint8_t *row = answers->rows + answers->n_answers * answers->stride;
     header.magic = MAGIC;
     header.version = VERSION;
-    header.job = region->job->number;
+    header.session = region->job->session;
     header.flags |= ANSWER;
-    memcpy(row, &header, sizeof header);
+    write_header(row, &header);
     if (n_body)
-        memcpy(row + sizeof header, body, n_body);
+        memcpy(row + HEADER_BYTES, body, n_body);
     memset(row + length, 0, answers->stride - length);
     answers->lengths[answers->n_answers] = (int32_t)length;
     answers->destinations[answers->n_answers] = header.client;

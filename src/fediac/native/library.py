@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FILE_NAME = "fediac_kernels.so"
-ABI = 7
+ABI = 8
 """Raised with FEDIAC_ABI in kernels.h whenever a function of the library changes."""
 
 ISAS = ("baseline", "avx2", "avx512")

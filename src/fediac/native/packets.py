@@ -1,7 +1,7 @@
 """The compiled data plane of the switch, a batch of packets a call."""
 
 import ctypes
-from ctypes import c_int, c_size_t, c_void_p
+from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,14 @@ SIGNATURES: Signatures = {
         c_size_t,
         [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p],
     ),
+    "fediac_tag_packets": (None, [c_void_p, c_void_p, c_size_t, c_size_t, c_char_p]),
+    "fediac_check_tags": (
+        None,
+        [c_void_p, c_void_p, c_size_t, c_size_t, c_char_p, c_void_p],
+    ),
 }
+
+_HEADER_BYTES, _KEY_BYTES = 40, 16
 
 _MIN_ROWS = 256
 _PACKETS_PER_ROW = 8
@@ -90,6 +97,21 @@ class DataPlane:
             n_needed = answers.n_needed
         return _join(chunks, stride)
 
+    def tag_packets(
+        self, rows: NDArray[np.uint8], lengths: NDArray[np.int32], key: bytes
+    ) -> None:
+        """Put their tags into packets; see `fediac.wire.tag`."""
+        self._c.fediac_tag_packets(*_places(rows, lengths, key), key)
+
+    def check_tags(
+        self, rows: NDArray[np.uint8], lengths: NDArray[np.int32], key: bytes
+    ) -> NDArray[np.bool_]:
+        """Return which packets have their tags."""
+        are_right = np.zeros(len(rows), dtype=np.bool_)
+        places = _places(rows, lengths, key)
+        self._c.fediac_check_tags(*places, key, are_right.ctypes.data)
+        return are_right
+
     def _check_jobs(
         self, jobs: NDArray[np.void], register_bytes: int, payload_bytes: int
     ) -> None:
@@ -100,6 +122,24 @@ class DataPlane:
                     f"jobs must lie in {register_bytes} register bytes and have "
                     f"{payload_bytes} payload bytes, got {jobs[place]}"
                 )
+
+
+def _places(
+    rows: NDArray[np.uint8], lengths: NDArray[np.int32], key: bytes
+) -> tuple[int, int, int, int]:
+    """Return where packets with room for a tag are, and how many."""
+    n_packets, stride = rows.shape
+    is_dense = rows.flags.c_contiguous and lengths.flags.c_contiguous
+    if not is_dense or lengths.dtype != np.int32 or lengths.shape != (n_packets,):
+        raise ValueError("rows must be contiguous, with an int32 length each")
+    if n_packets and not _HEADER_BYTES <= lengths.min() <= lengths.max() <= stride:
+        raise ValueError(
+            f"lengths must be in {_HEADER_BYTES}..{stride}, got "
+            f"{lengths.min()}..{lengths.max()}"
+        )
+    if len(key) != _KEY_BYTES:
+        raise ValueError(f"key must have {_KEY_BYTES} bytes, got {len(key)}")
+    return rows.ctypes.data, lengths.ctypes.data, stride, n_packets
 
 
 def _batch(packets: NDArray[np.uint8], lengths: NDArray[np.int32]) -> _Batch:

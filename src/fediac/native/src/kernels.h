@@ -16,7 +16,7 @@
 #endif
 
 /* Raised with ABI in library.py whenever an exported function changes. */
-#define FEDIAC_ABI 7
+#define FEDIAC_ABI 8
 
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))

@@ -1,6 +1,7 @@
 """Packets as tests write them, and a switch to send them to."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,28 @@ def send(switch: Switch, *packets: Packet | bytes) -> list[Sent]:
             answers.destinations, answers.packets, answers.lengths, strict=True
         )
     ]
+
+
+def told(switch: Switch, *packets: Packet) -> Packet:
+    """Return the only answer to some packets, which goes to who sent the last one."""
+    ((to, answer),) = send(switch, *packets)
+    assert to == answer.client == packets[-1].client
+    return answer
+
+
+def observed(packet: Packet, client: int) -> Packet:
+    """Return what an observer sends where a client sends ``packet``: nothing to add."""
+    tells = packet.kind in (Kind.TALLY, Kind.MAX)
+    asks = packet.kind == Kind.TALLY
+    return replace(
+        packet,
+        client=client,
+        n_items=0,
+        aux=0 if tells else packet.aux,
+        bits=0 if asks else packet.bits,
+        flags=packet.flags | Flag.OBSERVE,
+        body=b"",
+    )
 
 
 def answer_to(switch: Switch, *packets: Packet) -> Packet:

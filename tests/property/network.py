@@ -15,7 +15,7 @@ from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import END, EVERYONE, Flag, Kind
 from fediac.wire.packet import Packet
-from tests.packets import announce, block, send
+from tests.packets import announce, block, observed, send
 
 TIMEOUT = 12
 MAX_TICKS = 20_000
@@ -24,8 +24,8 @@ MAX_TICKS = 20_000
 class Asking(Protocol):
     """One exchange of one client."""
 
-    answers: dict[int, Packet]
-
+    @property
+    def answers(self) -> dict[int, Packet]: ...
     @property
     def is_done(self) -> bool: ...
     def due(self) -> Iterator[Packet]:
@@ -150,6 +150,42 @@ class Blocks:
 
 
 @dataclass
+class Observing:
+    """What a client without anything to add asks."""
+
+    asking: Asking
+    client: int
+
+    @property
+    def answers(self) -> dict[int, Packet]:
+        return self.asking.answers
+
+    @property
+    def is_done(self) -> bool:
+        return self.asking.is_done
+
+    def due(self) -> Iterator[Packet]:
+        yield from (observed(packet, self.client) for packet in self.asking.due())
+
+    def take(self, answer: Packet) -> None:
+        self.asking.take(answer)
+
+
+def observe(asking: Asking, client: int) -> Observing:
+    """Return what an observer asks where another client asks ``asking``."""
+    match asking:
+        case Aligned():
+            own: Asking = Aligned(asking.packets, asking.n_slots, asking.n_parts)
+        case Indexed():
+            own = Indexed(asking.packets)
+        case Blocks():
+            own = Blocks(asking.job, client, {}, asking.n_blocks, asking.exchange)
+        case _:
+            raise TypeError(asking)
+    return Observing(own, client)
+
+
+@dataclass
 class Client:
     """Goes through its exchanges one after the other."""
 
@@ -172,6 +208,8 @@ class Client:
 
     def take(self, answer: Packet) -> None:
         if answer.exchange != self.place or self.is_done:
+            return
+        if answer.kind == Kind.WAIT:
             return
         self.exchanges[self.place].take(answer)
         while not self.is_done and self.exchanges[self.place].is_done:

@@ -22,6 +22,7 @@ from tests.property.network import (
     Indexed,
     Links,
     numbered,
+    observe,
     run,
 )
 
@@ -227,12 +228,13 @@ ASK = {
 
 @dataclass(frozen=True)
 class Case:
-    """Clients, slots and a network."""
+    """Clients, observers, slots and a network."""
 
     n_clients: int
     n_slots: int
     links: Links
     seed: int
+    n_observers: int = 0
 
 
 cases = st.builds(
@@ -246,6 +248,7 @@ cases = st.builds(
         max_delay=st.integers(1, 10),
     ),
     seed=st.integers(0, 2**32 - 1),
+    n_observers=st.integers(0, 2),
 )
 
 
@@ -254,7 +257,11 @@ def check(names: Sequence[str], case: Case) -> None:
     # Slots of a tally with three planes, the longest of all.
     half_bytes = case.n_slots * (24 + 8 + 3 * PAYLOAD_BYTES)
     switch = Switch(1 << 16, payload_bytes=PAYLOAD_BYTES)
-    job = switch.open(case.n_clients, register_bytes=128 + 2 * half_bytes)
+    job = switch.open(
+        case.n_clients,
+        n_observers=case.n_observers,
+        register_bytes=128 + 2 * half_bytes,
+    )
     rng = np.random.default_rng(case.seed)
     questions = [
         ASK[name](
@@ -268,9 +275,17 @@ def check(names: Sequence[str], case: Case) -> None:
         client: Client([question.askings[client] for question in questions])
         for client in range(case.n_clients)
     }
+    watching = {
+        client: [observe(question.askings[0], client) for question in questions]
+        for client in range(case.n_clients, case.n_clients + case.n_observers)
+    }
+    clients |= {client: Client(askings) for client, askings in watching.items()}
     assert run(switch, clients, case.links, case.seed) is not None
     for question in questions:
         for asking in question.askings:
+            assert question.read(asking.answers) == question.expected
+    for askings in watching.values():
+        for question, asking in zip(questions, askings, strict=True):
             assert question.read(asking.answers) == question.expected
     assert switch.counters.register_bytes <= job.layout.register_bytes
 

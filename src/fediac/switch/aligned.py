@@ -9,7 +9,7 @@ from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT, n_planes
 from fediac.switch.tally import count_votes, reach_threshold
-from fediac.wire.header import EVERYONE, Flag, Kind, lanes_per_part
+from fediac.wire.header import EVERYONE, Flag, Kind, Reason, lanes_per_part
 from fediac.wire.packet import Packet
 
 
@@ -120,20 +120,22 @@ def _take_slot(region: Region, packet: Packet, at: int, stride: int) -> Slot:
 
 def _contribute(region: Region, packet: Packet, at: int, slot: Slot) -> None:
     """Count the packet in its slot, or answer again what it holds."""
-    _check_alike(slot, packet)
+    _check_alike(region, slot, packet)
     bitmap_at = at + SLOT.size
     if slot.state == COMPLETE:
         _answer(region, slot, at, to=packet.client)
         return
     if is_set(region.registers, bitmap_at, packet.client):
-        raise DropPacket(Drop.DUPLICATE)
+        region.wait(packet, slot.count)
     set_bit(region.registers, bitmap_at, packet.client)
-    _add(region, packet, slot, bitmap_at + region.job.layout.bitmap_bytes)
+    if Flag.OBSERVE not in packet.flags:
+        _add(region, packet, bitmap_at + region.job.layout.bitmap_bytes)
     count = (slot.count + 1) & 0xFFFF
     is_complete = count == region.job.present.bit_count()
     slot = replace(
         slot,
         count=count,
+        n_items=max(slot.n_items, packet.n_items),
         aux=max(slot.aux, packet.aux),
         bits=max(slot.bits, packet.bits),
         state=COMPLETE if is_complete else OPEN,
@@ -144,32 +146,40 @@ def _contribute(region: Region, packet: Packet, at: int, slot: Slot) -> None:
         _answer(region, slot, at)
 
 
-def _check_alike(slot: Slot, packet: Packet) -> None:
+def _check_alike(region: Region, slot: Slot, packet: Packet) -> None:
     """Refuse a packet that differs from its group's in what must be the same.
 
-    Tallies agree on the widest width; the lanes of a sum must be equally wide.
+    Tallies agree on the widest width; the lanes of a sum must be equally wide. Only an
+    observer's packets have no items where others have some.
     """
-    held = (slot.kind, slot.n_items, slot.threshold)
-    is_alike = held == (packet.kind, packet.n_items, packet.threshold)
+    held = (slot.kind, slot.threshold)
+    is_alike = held == (packet.kind, packet.threshold)
     widths = (slot.bits_up, slot.bits), (packet.bits_up, packet.bits)
     if not is_alike or (slot.kind == Kind.SUM and widths[0] != widths[1]):
-        raise DropPacket(Drop.MALFORMED)
+        settings = widths[0][0] << 8 | widths[0][1]
+        held_now = slot.threshold if slot.kind == Kind.TALLY else settings
+        region.contradict(packet, Reason.SETTINGS, slot.kind, held_now)
+    is_known = slot.n_items and Flag.OBSERVE not in packet.flags
+    if is_known and slot.n_items != packet.n_items:
+        region.contradict(packet, Reason.ITEMS, slot.n_items)
 
 
-def _planes(region: Region, slot: Slot, at: int) -> list[tuple[int, int]]:
+def _planes(
+    region: Region, threshold: int, n_items: int, at: int
+) -> list[tuple[int, int]]:
     """Return the first and last byte of each plane of a vote slot."""
     payload = -(-region.job.layout.payload_bytes // 8) * 8
-    length = -(-slot.n_items // 8)
-    starts = (at + i * payload for i in range(n_planes(slot.threshold)))
+    length = -(-n_items // 8)
+    starts = (at + i * payload for i in range(n_planes(threshold)))
     return [(start, start + length) for start in starts]
 
 
-def _add(region: Region, packet: Packet, slot: Slot, at: int) -> None:
+def _add(region: Region, packet: Packet, at: int) -> None:
     if packet.kind == Kind.SUM:
         lanes = widen(packet.body, packet.n_items, packet.bits_up, packet.bits)
         add_payload(region.registers, at, lanes)
     elif packet.kind == Kind.TALLY:
-        places = _planes(region, slot, at)
+        places = _planes(region, packet.threshold, packet.n_items, at)
         planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
         counted = count_votes(planes, int.from_bytes(packet.body, "little"))
         for (start, stop), plane in zip(places, counted, strict=True):
@@ -187,7 +197,7 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
             client=to,
             packet=slot.packet,
             n_items=n_items,
-            count=slot.count,
+            count=(slot.count - region.job.n_observers) & 0xFFFF,
             aux=slot.aux,
             bits_up=slot.bits_up,
             bits=slot.bits,
@@ -203,18 +213,23 @@ def _parts(region: Region, slot: Slot, at: int) -> Iterator[tuple[int, bytes]]:
     if slot.kind == Kind.MAX:
         yield 0, b""
         return
+    payload_bytes = region.job.layout.payload_bytes
+    # Spoilt registers may claim more items than a packet up can hold.
+    most = 8 * payload_bytes // (slot.bits_up if slot.kind == Kind.SUM else 1)
+    n_left = min(slot.n_items, most)
     if slot.kind == Kind.TALLY:
-        places = _planes(region, slot, at)
+        places = _planes(region, slot.threshold, n_left, at)
         planes = [int.from_bytes(region.registers[a:b], "little") for a, b in places]
-        length = -(-slot.n_items // 8)
+        length = -(-n_left // 8)
         gia = reach_threshold(planes, slot.threshold, 8 * length)
-        yield slot.n_items, gia.to_bytes(length, "little")
+        yield n_left, gia.to_bytes(length, "little")
         return
-    per_part = slot.n_items
+    per_part = n_left
     if slot.bits_up != slot.bits:
-        per_part = lanes_per_part(slot.bits, region.job.layout.payload_bytes)
-    for first in range(0, slot.n_items, per_part):
-        n_items = min(per_part, slot.n_items - first)
-        start = at + first * slot.bits // 8
+        per_part = lanes_per_part(slot.bits, payload_bytes)
+    while n_left:
+        n_items = min(per_part, n_left)
         length = -(-n_items * slot.bits // 8)
-        yield n_items, bytes(region.registers[start : start + length])
+        yield n_items, bytes(region.registers[at : at + length])
+        at += n_items * slot.bits // 8
+        n_left -= n_items

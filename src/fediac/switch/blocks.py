@@ -26,6 +26,7 @@ frontier, and the client then had all answers up to ``third`` before that packet
 below ``j - 3 * third + 2``, which includes the slot's former block ``j - n_slots``.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -35,7 +36,7 @@ from fediac.switch.bitmap import is_set, set_bit
 from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
-from fediac.wire.header import EVERYONE, Flag, Kind
+from fediac.wire.header import EVERYONE, Flag, Kind, Reason
 from fediac.wire.packet import Packet
 
 
@@ -98,7 +99,7 @@ class _Area:
         packet = self.packet
         if self.has_announced(packet.client):
             if not self.have_all_announced():
-                raise DropPacket(Drop.DUPLICATE)
+                self.region.wait(packet, self.announced().bit_count())
             self.answer_first(to=packet.client)
             return
         is_first = not self.announced()
@@ -126,7 +127,7 @@ class _Area:
             registers[at : at + self.half.stride] = bytes(self.half.stride)
             slot = self._new_slot()
         elif slot.n_items != packet.n_items and slot.n_items and packet.n_items:
-            raise DropPacket(Drop.MALFORMED)
+            self.region.contradict(packet, Reason.ITEMS, slot.n_items)
         add_levels(registers, at + SLOT.size, packet.body)
         n_items = max(slot.n_items, packet.n_items)
         count = (slot.count + 1) & 0xFFFF
@@ -147,14 +148,17 @@ class _Area:
             state=OPEN,
         )
 
+    def members(self) -> Iterator[int]:
+        """Yield the clients that take part."""
+        job = self.region.job
+        yield from (i for i in range(job.layout.n_clients) if job.present >> i & 1)
+
     def advance(self) -> None:
         """Move the frontier and answer every block behind it."""
-        job = self.region.job
         if not self.have_all_announced():
             return
         old = self.words[0]
-        members = (i for i in range(job.layout.n_clients) if job.present >> i & 1)
-        self.words[0] = min(self.clocks[i] for i in members)
+        self.words[0] = min(self.clocks[i] for i in self.members())
         stop = min(self.words[0], old + self.half.n_slots)
         done = [block for block in range(old, stop) if self._is_open(block)]
         for block, following in pairwise([*done, self.words[0]]):
@@ -176,7 +180,8 @@ class _Area:
     def repeat(self) -> None:
         """Answer a block behind the client's next one, if it is complete and here."""
         if self.packet.packet >= self.words[0]:
-            raise DropPacket(Drop.DUPLICATE)
+            n_beyond = sum(self.clocks[i] > self.packet.packet for i in self.members())
+            self.region.wait(self.packet, n_beyond)
         at = self.slot_at(self.packet.packet)
         slot = read_slot(self.region.registers, at)
         if slot.state != COMPLETE or slot.packet != self.packet.packet:
@@ -209,7 +214,7 @@ class _Area:
             session=self.packet.session,
             exchange=self.packet.exchange,
             client=to,
-            count=self.region.job.present.bit_count(),
+            count=self.region.job.n_counted,
             bits=32,
             flags=Flag.ANSWER,
         )

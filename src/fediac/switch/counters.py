@@ -13,7 +13,7 @@ class Drop(IntEnum):
     FOREIGN = 0
     """Not a packet of this protocol or of this version."""
     MALFORMED = 1
-    """Its fields contradict each other, its length or its exchange."""
+    """Its fields contradict each other or its length."""
     UNKNOWN_SESSION = 2
     STRANGER = 3
     """The client does not take part in the job's round."""
@@ -22,8 +22,10 @@ class Drop(IntEnum):
     BUSY = 5
     """An earlier packet must come first: this one overtook it or the window."""
     DUPLICATE = 6
-    """This client was already counted, and the answer is not ready."""
-    REGISTERS = 7
+    """This client was counted already, and is told to wait for the answer."""
+    MISMATCH = 7
+    """It contradicts the exchange it belongs to; the client is told how."""
+    REGISTERS = 8
     """The exchange does not fit the job's registers."""
 
 

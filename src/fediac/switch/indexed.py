@@ -21,7 +21,7 @@ from fediac.switch.bitmap import is_set, set_bit
 from fediac.switch.counters import Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
-from fediac.wire.header import EVERYONE, Flag, Kind
+from fediac.wire.header import EVERYONE, Flag, Kind, Reason
 from fediac.wire.packet import Packet
 from fediac.wire.pairs import WORD_BITS, index_bits, pack_pairs, unpack_pairs
 
@@ -39,7 +39,7 @@ def process_indexed(region: Region, packet: Packet) -> None:
         slot = _new_slot(packet)
         write_slot(region.registers, at, slot)
     if (slot.aux, slot.threshold, slot.bits) != (size, *pair_widths(packet)):
-        raise DropPacket(Drop.MALFORMED)
+        region.contradict(packet, Reason.ITEMS, 0, slot.aux)
     clocks_at = at + SLOT.size + layout.bitmap_bytes
     clocks = region.registers[clocks_at : clocks_at + 4 * layout.n_clients].cast("I")
     if packet.packet > clocks[packet.client]:
@@ -54,7 +54,7 @@ def process_indexed(region: Region, packet: Packet) -> None:
 def _repeat(region: Region, packet: Packet, slot: Slot, at: int) -> None:
     """Answer again when a client sends its last packet again."""
     if slot.state != COMPLETE or Flag.LAST not in packet.flags:
-        raise DropPacket(Drop.DUPLICATE)
+        region.wait(packet, slot.count)
     _answer(region, slot, at, to=packet.client)
 
 
@@ -148,7 +148,7 @@ def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
             client=to,
             packet=number,
             n_items=len(part),
-            count=slot.count,
+            count=(slot.count - region.job.n_observers) & 0xFFFF,
             aux=size,
             bits=slot.bits,
             flags=Flag.ANSWER

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from fediac.switch.registers import (
     RECORD_BYTES,
     Layout,
 )
-from fediac.wire.header import EVERYONE, MAX_CLIENTS, Kind
+from fediac.wire.header import EVERYONE, MAX_CLIENTS, Flag, Kind, Reason
 from fediac.wire.packet import Packet
 
 JOB_RECORD = np.dtype(
@@ -21,9 +22,11 @@ JOB_RECORD = np.dtype(
         ("base", "<u8"),
         ("session", "<u8"),
         ("n_clients", "<u4"),
+        ("n_observers", "<u4"),
         ("n_present", "<u4"),
         ("payload_bytes", "<u4"),
         ("register_bytes", "<u4"),
+        ("unused", "<u4"),
         ("present", "u1", MAX_CLIENTS // 8),
     ]
 )
@@ -46,18 +49,31 @@ class Job:
         session: Its number, which stands in every packet.
         base: First byte of the region.
         present: Bit ``i`` is set when client ``i`` takes part.
+        n_observers: How many of the last clients add nothing, and get every answer.
     """
 
     session: int
     base: int
     layout: Layout
     present: int
+    n_observers: int = 0
+
+    @property
+    def n_voters(self) -> int:
+        """Clients that may add something; observers have numbers from here on."""
+        return self.layout.n_clients - self.n_observers
+
+    @property
+    def n_counted(self) -> int:
+        """Clients that an answer counts."""
+        return self.present.bit_count() - self.n_observers
 
     def record(self) -> npt.NDArray[np.void]:
         """Return this job as a `JOB_RECORD`."""
         row = np.zeros((), dtype=JOB_RECORD)
         row["base"], row["session"] = self.base, self.session
         row["n_clients"] = self.layout.n_clients
+        row["n_observers"] = self.n_observers
         row["n_present"] = self.present.bit_count()
         row["payload_bytes"] = self.layout.payload_bytes
         row["register_bytes"] = self.layout.register_bytes
@@ -65,6 +81,19 @@ class Job:
             self.present.to_bytes(MAX_CLIENTS // 8, "little"), dtype=np.uint8
         )
         return row
+
+
+def settings_of(packet: Packet) -> int:
+    """Return what all packets of an exchange must agree on, as a register keeps it."""
+    match packet.kind:
+        case Kind.TALLY:
+            return packet.threshold
+        case Kind.SUM:
+            return packet.bits_up << 8 | packet.bits
+        case Kind.INDEXED_SUM:
+            return (Flag.NARROW in packet.flags) << 8 | packet.bits
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +105,13 @@ class Half:
     kind: int
     stride: int
     n_slots: int
+    settings: int
     used: int
 
     @property
-    def runs(self) -> tuple[int, int, int]:
+    def runs(self) -> tuple[int, int, int, int]:
         """The fields that must equal those of the packets of its exchange."""
-        return self.kind, self.stride, self.n_slots
+        return self.kind, self.settings, self.stride, self.n_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +168,9 @@ class Region:
             if half.is_valid and half.exchange == packet.exchange:
                 # Damaged registers may say anything; nothing reads beyond the region.
                 is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
-                expected = (packet.kind, stride, n_slots)
+                expected = (packet.kind, settings_of(packet), stride, n_slots)
                 if half.runs != expected or n_slots < 1 or is_misplaced:
-                    raise DropPacket(Drop.MALFORMED)
+                    self.contradict(packet, Reason.SETTINGS, half.kind, half.settings)
                 return number
         if packet.exchange < self.begun:
             raise DropPacket(Drop.STALE)
@@ -183,6 +213,7 @@ class Region:
             packet.kind,
             stride,
             n_slots,
+            settings_of(packet),
             0,
         )
         for place, word in enumerate(words):
@@ -203,6 +234,50 @@ class Region:
         self.counts[Count.PACKETS_OUT] += 1
         self.counts[Count.REPEATED] += to != EVERYONE
         self.emit(to, packet)
+
+    def contradict(
+        self, packet: Packet, reason: Reason, n_items: int, settings: int = 0
+    ) -> NoReturn:
+        """Tell a client what its packet contradicts, and drop the packet.
+
+        Args:
+            packet: The packet.
+            reason: What differs.
+            n_items: What the switch holds instead: a kind, or a number of items.
+            settings: The settings that it holds instead, see `settings_of`.
+        """
+        answer = Packet(
+            kind=Kind.ERROR,
+            session=packet.session,
+            exchange=packet.exchange,
+            client=packet.client,
+            packet=packet.packet,
+            n_items=n_items & 0xFFFF,
+            aux=settings,
+            flags=Flag.ANSWER,
+            part=reason,
+        )
+        self.tell(answer)
+        raise DropPacket(Drop.MISMATCH)
+
+    def wait(self, packet: Packet, count: int) -> NoReturn:
+        """Tell a client how many are in whose packet is counted already; drop it."""
+        answer = Packet(
+            kind=Kind.WAIT,
+            session=packet.session,
+            exchange=packet.exchange,
+            client=packet.client,
+            packet=packet.packet,
+            count=count,
+            flags=Flag.ANSWER,
+        )
+        self.tell(answer)
+        raise DropPacket(Drop.DUPLICATE)
+
+    def tell(self, answer: Packet) -> None:
+        """Send what is no answer to an exchange to the client that it names."""
+        self.counts[Count.PACKETS_OUT] += 1
+        self.emit(answer.client, answer)
 
     def count_aggregation(self) -> None:
         """Count one completed slot, or one distinct entry of an indexed sum."""

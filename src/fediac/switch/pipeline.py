@@ -32,7 +32,9 @@ from fediac.switch.indexed import pair_widths, process_indexed, read_pairs
 from fediac.switch.job import JOB_RECORD, DropPacket, Job, Region
 from fediac.switch.registers import Layout, check_n_clients
 from fediac.wire.header import (
+    EXCHANGES,
     HEADER_BYTES,
+    MAX_CLIENTS,
     MAX_PAYLOAD_BYTES,
     PAYLOAD_BYTES,
     Flag,
@@ -131,6 +133,7 @@ class Switch:
         n_clients: int,
         *,
         present: int | None = None,
+        n_observers: int = 0,
         register_bytes: int | None = None,
     ) -> Job:
         """Return a new job, which gets a part of the registers.
@@ -138,17 +141,21 @@ class Switch:
         Args:
             n_clients: Clients are numbered ``0..n_clients-1``.
             present: Bitmap of the clients that take part; all by default.
+            n_observers: Clients beside these that add nothing and get every answer;
+                they have the numbers from ``n_clients`` on.
             register_bytes: How much to take; by default the largest free piece.
         """
         n_clients = as_whole("n_clients", n_clients)
         check_n_clients(n_clients)
         everyone = (1 << n_clients) - 1
         present = everyone if present is None else as_whole("present", present)
-        _check_members(n_clients, present)
+        n_observers = as_whole("n_observers", n_observers)
+        _check_members(n_clients, present, n_observers)
+        present |= ((1 << n_observers) - 1) << n_clients
         with self._lock:
-            base, layout = self._find_room(n_clients, register_bytes)
+            base, layout = self._find_room(n_clients + n_observers, register_bytes)
             self._n_opened += 1
-            job = Job(self._n_opened, base, layout, present)
+            job = Job(self._n_opened, base, layout, present, n_observers)
             self._jobs[job.session] = job
             self._list_jobs()
             self._registers[base : base + layout.register_bytes] = 0
@@ -262,7 +269,10 @@ class Switch:
                 raise DropPacket(Drop.UNKNOWN_SESSION)  # noqa: TRY301 - one place counts
             if not job.present >> packet.client & 1:
                 raise DropPacket(Drop.STRANGER)  # noqa: TRY301
-            if packet.threshold > job.layout.n_clients:
+            is_observer = packet.client >= job.n_voters
+            if is_observer != (Flag.OBSERVE in packet.flags):
+                raise DropPacket(Drop.STRANGER)  # noqa: TRY301
+            if packet.threshold > job.n_voters:
                 raise DropPacket(Drop.MALFORMED)  # noqa: TRY301
             _CONTROLS[packet.kind](self._region(job, answers), packet)
         except DropPacket as drop:
@@ -280,7 +290,13 @@ def _check_dtype(name: str, given: object, dtype: npt.DTypeLike) -> None:
         raise TypeError(f"{name} must be {wanted}, got {given.dtype}")
 
 
-def _check_members(n_clients: int, present: int) -> None:
+def _check_members(n_clients: int, present: int, n_observers: int) -> None:
+    if not 0 <= n_observers <= MAX_CLIENTS - n_clients:
+        raise ArgumentError(
+            "n_observers",
+            f"must be in 0..{MAX_CLIENTS - n_clients} beside "
+            f"{say_count(n_clients, 'client')}, got {n_observers}",
+        )
     if present < 1 or present >> n_clients:
         raise ArgumentError(
             "present",
@@ -298,38 +314,63 @@ def parse(data: bytes, payload_bytes: int) -> Packet:
         packet = decode(data)
     except RemoteProtocolError as error:
         raise DropPacket(Drop.FOREIGN) from error
+    if packet.kind not in EXCHANGES:
+        raise DropPacket(Drop.FOREIGN)
     length = _body_bytes(packet, payload_bytes)
     if length is None or length != len(packet.body) or length > payload_bytes:
         raise DropPacket(Drop.MALFORMED)
     return packet
 
 
-def _body_bytes(packet: Packet, payload_bytes: int) -> int | None:
-    """Return the length of body that a client's packet must have, None if invalid."""
+def _is_clients(packet: Packet) -> bool:
+    """Return whether the fields of any kind are those that a client may send."""
     # Only sums have lanes, and only answers have parts.
     if Flag.ANSWER in packet.flags or packet.part:
-        return None
+        return False
     if packet.bits_up and packet.kind != Kind.SUM:
+        return False
+    return Flag.OBSERVE not in packet.flags or _adds_nothing(packet)
+
+
+def _body_bytes(packet: Packet, payload_bytes: int) -> int | None:
+    """Return the length of body that a client's packet must have, None if invalid."""
+    if not _is_clients(packet):
         return None
     match packet.kind:
         case Kind.MAX:
             is_plain = not (packet.n_items or packet.threshold or packet.packet)
             return 0 if is_plain and packet.aux < _INFINITY else None
         case Kind.TALLY:
-            is_valid = packet.n_items and packet.threshold and packet.bits <= 32
-            is_valid = is_valid and packet.aux < _INFINITY
-            return -(-packet.n_items // 8) if is_valid else None
+            return _votes_bytes(packet)
         case Kind.SUM:
             return _lanes_bytes(packet, payload_bytes)
         case Kind.BLOCK_SUM:
             return _block_bytes(packet)
-        case Kind.INDEXED_SUM:
+        case _:
             return _pairs_bytes(packet)
 
 
+def _votes_bytes(packet: Packet) -> int | None:
+    is_valid = _has_items(packet) and packet.threshold and packet.bits <= WORD_BITS
+    return -(-packet.n_items // 8) if is_valid and packet.aux < _INFINITY else None
+
+
+def _has_items(packet: Packet) -> bool:
+    """Return whether there are items, as in all packets but an observer's."""
+    return packet.n_items > 0 or Flag.OBSERVE in packet.flags
+
+
+def _adds_nothing(packet: Packet) -> bool:
+    """Return whether an observer's packet leaves every register's values alone."""
+    is_tally_or_max = packet.kind in (Kind.TALLY, Kind.MAX)
+    tells_peak = is_tally_or_max and packet.aux
+    asks_bits = packet.kind == Kind.TALLY and packet.bits
+    return not (packet.n_items or tells_peak or asks_bits)
+
+
 def _lanes_bytes(packet: Packet, payload_bytes: int) -> int | None:
-    is_valid = packet.n_items and 1 <= packet.bits_up <= packet.bits <= WORD_BITS
-    if not is_valid or packet.threshold:
+    is_valid = 1 <= packet.bits_up <= packet.bits <= WORD_BITS
+    if not is_valid or not _has_items(packet) or packet.threshold:
         return None
     # Wider sums go down eight lanes at a time at least.
     if packet.bits_up < packet.bits > payload_bytes:

@@ -28,8 +28,8 @@ from fediac.wire.header import MAX_CLIENTS, Kind, bitmap_bytes
 
 N_RECORD_WORDS = 16
 RECORD_BYTES = 4 * N_RECORD_WORDS
-"""Word 0: the half in use. Then for each half the six words of `HALF_WORDS`; then how
-many exchanges have begun."""
+"""Word 0: the half in use. Then for each half the seven words of `HALF_WORDS`; then
+how many exchanges have begun."""
 
 HALF_WORDS = (
     "is_valid",
@@ -37,6 +37,7 @@ HALF_WORDS = (
     "kind",
     "stride",
     "n_slots",
+    "settings",
     "used",
 )
 

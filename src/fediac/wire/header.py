@@ -26,13 +26,30 @@ END = 0xFFFFFFFF
 
 
 class Kind(IntEnum):
-    """What the packet asks of the switch; one for each exchange it serves."""
+    """What the packet asks of the switch, one for each exchange it serves, or tells."""
 
     TALLY = 1
     MAX = 2
     SUM = 3
     BLOCK_SUM = 4
     INDEXED_SUM = 5
+    WAIT = 23
+    """From the switch: the packet is counted already, and ``count`` clients are in."""
+    ERROR = 25
+    """From the switch: the packet contradicts its exchange, see `Reason`."""
+
+
+EXCHANGES = frozenset(Kind(number) for number in range(1, 6))
+"""What clients may ask."""
+
+
+class Reason(IntEnum):
+    """In an error's ``part``: what differs from the exchange that runs."""
+
+    SETTINGS = 1
+    """Its kind (``n_items``), or its threshold or widths (``aux``)."""
+    ITEMS = 2
+    """How many items the packet, or addresses the sum, has (``n_items``, ``aux``)."""
 
 
 PAYLOAD_UNIT = 64
@@ -59,6 +76,8 @@ class Flag(IntFlag):
 
     ANSWER = 1
     """From the switch to clients."""
+    OBSERVE = 2
+    """From who adds nothing but gets every answer."""
     LAST = 4
     """The sender's last packet of an indexed sum, or the last of its answer."""
     ANNOUNCE = 8

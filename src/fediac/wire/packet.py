@@ -18,6 +18,8 @@ NO_FLAGS = Flag(0)
 _FIELDS = (HEADER.names or ())[3:]
 """Those behind magic, version and kind."""
 
+_KINDS = ", ".join(str(kind.value) for kind in Kind)
+
 
 @dataclass(frozen=True, slots=True)
 class Packet:
@@ -85,7 +87,7 @@ def decode(data: bytes) -> Packet:
     if version != VERSION:
         raise RemoteProtocolError(f"version must be {VERSION}, got {version}")
     if kind not in set(Kind):
-        raise RemoteProtocolError(f"kind must be in 1..{max(Kind)}, got {kind}")
+        raise RemoteProtocolError(f"kind must be one of {_KINDS}, got {kind}")
     values: dict[str, Any] = dict(zip(_FIELDS, fields, strict=True))
     flags = Flag(values.pop("flags"))
     both = values.pop("threshold_or_count")

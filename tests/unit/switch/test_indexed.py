@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -112,16 +111,6 @@ def test_an_address_beyond_the_size_is_malformed(switch: Switch, job: Job) -> No
     assert switch.counters.drops == {"malformed": 1}
 
 
-def test_sizes_must_agree(switch: Switch, job: Job) -> None:
-    # 15 and 16 addresses take the same registers, 17 take more.
-    packets = [
-        pairs(job, 0, {1: 1}),
-        *(pairs(job, 1, {1: 1}, size=s) for s in (15, 17)),
-    ]
-    assert send(switch, *packets) == []
-    assert switch.counters.drops == {"malformed": 2}
-
-
 def test_narrow_pairs_are_added_and_answered_as_narrow(
     switch: Switch, job: Job
 ) -> None:
@@ -156,16 +145,6 @@ def test_a_narrow_answer_fills_packets_to_whole_bytes() -> None:
     ((_, one),) = send(switch, first, second)
     assert (one.n_items, len(one.body)) == (16, 14)
     assert indexed_totals([one]) == dict.fromkeys(range(16), 1)
-
-
-@pytest.mark.parametrize("other", [{"bits": 9}, {"is_narrow": True}])
-def test_widths_must_agree(switch: Switch, job: Job, other: dict[str, Any]) -> None:
-    packets = [
-        pairs(job, 0, {1: 1}, bits=8),
-        pairs(job, 1, {1: 1}, **{"bits": 8} | other),
-    ]
-    assert send(switch, *packets) == []
-    assert switch.counters.drops == {"malformed": 1}
 
 
 @pytest.mark.parametrize("bits", [0, 33])

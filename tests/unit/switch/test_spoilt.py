@@ -7,7 +7,7 @@ import pytest
 
 from fediac.switch.aligned import read_slot, write_slot
 from fediac.switch.counters import Drop
-from fediac.switch.job import Job
+from fediac.switch.job import Job, settings_of
 from fediac.switch.pipeline import Switch
 from fediac.switch.registers import COMPLETE, OPEN
 from fediac.wire.header import END, Kind
@@ -19,11 +19,13 @@ def claim(switch: Switch, job: Job, number: int, packet: Packet, **words: int) -
     """Let a half's record say that the packet's exchange runs there."""
     record = switch._region(job, []).record
     record[0] = number
-    first = 1 + 6 * number
+    first = 1 + 7 * number
     tag = (1, packet.exchange, packet.kind)
-    for place, word in enumerate((*tag, words["stride"], words["n_slots"], 0)):
+    settings = settings_of(packet)
+    runs = words["stride"], words["n_slots"], settings, 0
+    for place, word in enumerate((*tag, *runs)):
         record[first + place] = word
-    record[13] = packet.exchange + 1
+    record[15] = packet.exchange + 1
 
 
 def half_at(switch: Switch, job: Job, number: int) -> int:
@@ -32,7 +34,7 @@ def half_at(switch: Switch, job: Job, number: int) -> int:
 
 def dropped(switch: Switch, packet: Packet) -> Drop:
     before = switch._counts.copy()
-    assert send(switch, packet) == []
+    assert all(each.kind == Kind.ERROR for _, each in send(switch, packet))
     (place,) = np.flatnonzero((switch._counts - before)[6:])
     return Drop(int(place))
 
@@ -54,7 +56,7 @@ def test_an_exchange_never_runs_without_slots(n_slots: int) -> None:
     stride = job.layout.slot_bytes(Kind.TALLY, 64)
     assert job.layout.n_slots(Kind.TALLY, 64) == 0
     claim(small, job, 0, packet, stride=stride, n_slots=n_slots)
-    assert dropped(small, packet) == Drop.MALFORMED
+    assert dropped(small, packet) == Drop.MISMATCH
 
 
 def test_slots_are_as_many_as_fit_whatever_the_register_says(
@@ -63,7 +65,7 @@ def test_slots_are_as_many_as_fit_whatever_the_register_says(
     packet = lanes(job, 0, [1], packet=500)
     stride = job.layout.slot_bytes(Kind.SUM)
     claim(switch, job, 0, packet, stride=stride, n_slots=501)
-    assert dropped(switch, packet) == Drop.MALFORMED
+    assert dropped(switch, packet) == Drop.MISMATCH
 
 
 def test_an_indexed_sum_never_runs_in_the_second_half(switch: Switch, job: Job) -> None:
@@ -71,7 +73,7 @@ def test_an_indexed_sum_never_runs_in_the_second_half(switch: Switch, job: Job) 
     packet = pairs(job, 0, {size - 1: 1}, size=size)
     stride = job.layout.indexed_bytes(size)
     claim(switch, job, 1, packet, stride=stride, n_slots=1)
-    assert dropped(switch, packet) == Drop.MALFORMED
+    assert dropped(switch, packet) == Drop.MISMATCH
 
 
 def test_a_slot_of_another_kind_is_not_answered_from(switch: Switch, job: Job) -> None:
@@ -84,7 +86,7 @@ def test_a_slot_of_another_kind_is_not_answered_from(switch: Switch, job: Job) -
             changed = replace(held, kind=int(kind), state=state)
             write_slot(switch._registers.data, at, changed)
             second = votes(job, 1, "1" * 128, bits=32, threshold=1)
-            assert dropped(switch, second) == Drop.MALFORMED
+            assert dropped(switch, second) == Drop.MISMATCH
 
 
 def test_a_peak_slot_of_another_kind_is_not_answered_from(
@@ -94,7 +96,7 @@ def test_a_peak_slot_of_another_kind_is_not_answered_from(
     at = job.base + job.layout.peaks_at
     held = read_slot(switch._registers.data, at)
     write_slot(switch._registers.data, at, replace(held, kind=int(Kind.TALLY)))
-    assert dropped(switch, peak(job, 1, 5)) == Drop.MALFORMED
+    assert dropped(switch, peak(job, 1, 5)) == Drop.MISMATCH
 
 
 def test_a_block_has_no_more_levels_than_a_packet_holds(

@@ -58,14 +58,6 @@ def test_all_parts_are_repeated_to_the_client_that_lost_one(
     assert switch.counters.repeated == 2
 
 
-def test_clients_must_send_lanes_of_the_same_widths(switch: Switch, job: Job) -> None:
-    send(switch, narrow(job, 0, [1] * 8))
-    for bits, bits_down in ((4, 9), (5, 8), (8, 8), (4, 4)):
-        other = narrow(job, 1, [1] * 8, bits=bits, bits_down=bits_down)
-        assert send(switch, other) == []
-    assert switch.counters.drops == {"malformed": 4}
-
-
 @pytest.mark.parametrize(
     ("bits_up", "bits"), [(0, 8), (9, 8), (4, 0), (4, 33), (200, 255), (8, 17)]
 )

@@ -23,10 +23,22 @@ static int are_indices_valid(const Packet *packet) {
     return largest < packet->header.aux;
 }
 
+/* Whether there are items, as in all packets but an observer's. */
+static int has_items(const Header *header) {
+    return header->n_items || header->flags & OBSERVE;
+}
+
+/* Whether an observer's packet leaves every register's values alone. */
+static int adds_nothing(const Header *header) {
+    int tells_peak = (header->kind == TALLY || header->kind == MAX) && header->aux;
+    int asks_bits = header->kind == TALLY && header->bits;
+    return !(header->n_items || tells_peak || asks_bits);
+}
+
 /* Whether a packet has lanes whose sums can be sent back. */
 static int are_lanes_valid(const Header *header, size_t payload_bytes) {
     unsigned bits_up = header->bits_up, bits = header->bits;
-    if (!header->n_items || header->threshold || bits_up < 1 || bits_up > bits ||
+    if (!has_items(header) || header->threshold || bits_up < 1 || bits_up > bits ||
         bits > WORD_BITS)
         return 0;
     return bits_up == bits || lanes_per_part(payload_bytes, bits);
@@ -38,7 +50,8 @@ static int are_fields_valid(const Header *header, size_t payload_bytes,
                             size_t *n_body) {
     size_t n_items = header->n_items;
     if (header->flags & ANSWER || header->part ||
-        (header->bits_up && header->kind != SUM))
+        (header->bits_up && header->kind != SUM) ||
+        (header->flags & OBSERVE && !adds_nothing(header)))
         return 0;
     switch (header->kind) {
     case MAX:
@@ -47,7 +60,7 @@ static int are_fields_valid(const Header *header, size_t payload_bytes,
                header->aux < INFINITY_BITS;
     case TALLY:
         *n_body = (n_items + 7) / 8;
-        return n_items && header->threshold && header->bits <= 32 &&
+        return has_items(header) && header->threshold && header->bits <= 32 &&
                header->aux < INFINITY_BITS;
     case SUM:
         *n_body = lane_bytes(n_items, header->bits_up);
@@ -93,7 +106,10 @@ static Verdict admit(const Header *header, const Job *job) {
         return UNKNOWN_SESSION;
     if (header->client >= MAX_CLIENTS || !is_set(job->present, header->client))
         return STRANGER;
-    return header->threshold > job->n_clients ? MALFORMED : KEPT;
+    uint32_t n_voters = job->n_clients - job->n_observers;
+    if ((header->client >= n_voters) != !!(header->flags & OBSERVE))
+        return STRANGER;
+    return header->threshold > n_voters ? MALFORMED : KEPT;
 }
 
 static const Job *find_job(const Job *jobs, size_t n_jobs, uint64_t session) {
@@ -107,11 +123,11 @@ static const Job *find_job(const Job *jobs, size_t n_jobs, uint64_t session) {
 static size_t max_answers(const Region *region, const Header *header) {
     switch (header->kind) {
     case SUM:
-        return n_parts(region, header->n_items, header->bits_up, header->bits);
+        return n_most_parts(region, header->bits_up, header->bits);
     case BLOCK_SUM:
         return n_block_slots(region) + 1;
     case INDEXED_SUM:
-        return header->flags & LAST ? max_indexed_answers(region, header) : 0;
+        return header->flags & LAST ? max_indexed_answers(region, header) : 1;
     default:
         return 1;
     }
@@ -138,7 +154,7 @@ EXPORT size_t fediac_answer_bytes(size_t payload_bytes) {
 /* Whether the job's region lies in the registers and holds what it must. */
 EXPORT int fediac_is_job_valid(const Job *job, size_t register_bytes,
                                size_t payload_bytes) {
-    if (job->n_clients < 1 || job->n_clients > MAX_CLIENTS || payload_bytes < 1 ||
+    if (job->n_observers >= job->n_clients || job->n_clients < 1 || job->n_clients > MAX_CLIENTS || payload_bytes < 1 ||
         payload_bytes > MAX_PAYLOAD_BYTES || job->payload_bytes != payload_bytes)
         return 0;
     if (job->base > register_bytes || job->register_bytes > register_bytes - job->base)

@@ -10,7 +10,9 @@
 #include "kernels.h"
 
 enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
-enum { ANSWER = 1, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
+enum { WAIT = 23, ERROR = 25 };            /* what the switch tells a client */
+enum { SETTINGS = 1, ITEMS = 2 };          /* what a packet contradicts */
+enum { ANSWER = 1, OBSERVE = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
 enum { MAGIC = 0xFED1, VERSION = 2, EVERYONE = 0xFFFF, WORD_BITS = 32 };
 enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 / 64 * 64 };
@@ -28,6 +30,7 @@ typedef enum {
     STALE,
     BUSY,
     DUPLICATE,
+    MISMATCH,
     REGISTERS
 } Verdict;
 
@@ -55,12 +58,12 @@ typedef struct {
 
 typedef struct {
     uint64_t base, session;
-    uint32_t n_clients, n_present, payload_bytes, register_bytes;
+    uint32_t n_clients, n_observers, n_present, payload_bytes, register_bytes, unused;
     uint8_t present[MAX_CLIENTS / 8];
 } Job;
 
 typedef struct {
-    uint32_t is_valid, exchange, kind, stride, n_slots, used;
+    uint32_t is_valid, exchange, kind, stride, n_slots, settings, used;
 } Half;
 
 /* What stands first in a job's region. */
@@ -68,7 +71,6 @@ typedef struct {
     uint32_t current;
     Half halves[2];
     uint32_t begun; /* how many exchanges have begun */
-    uint32_t unused[2];
 } Record;
 
 /* What stands first in a slot. */
@@ -79,7 +81,7 @@ typedef struct {
     uint32_t unused;
 } Slot;
 
-_Static_assert(sizeof(Job) == 160, "a job record has no gaps");
+_Static_assert(sizeof(Job) == 168, "a job record has no gaps");
 _Static_assert(sizeof(Record) == 64, "a region's record has no gaps");
 _Static_assert(sizeof(Slot) == 24, "a slot record has no gaps");
 
@@ -140,13 +142,14 @@ INLINE size_t lanes_per_part(size_t n_payload, unsigned bits) {
     return 8 * n_payload / bits / 8 * 8;
 }
 
-/* How many packets answer one of a sum. */
-INLINE size_t n_parts(const Region *region, size_t n_lanes, unsigned bits_up,
-                      unsigned bits) {
+/* The most packets that answer one of a sum; that of an observer, which has no lanes,
+   may complete it. */
+INLINE size_t n_most_parts(const Region *region, unsigned bits_up, unsigned bits) {
     if (bits_up == bits)
         return 1;
-    size_t per_part = lanes_per_part(region->job->payload_bytes, bits);
-    return (n_lanes + per_part - 1) / per_part;
+    size_t n_payload = region->job->payload_bytes;
+    size_t per_part = lanes_per_part(n_payload, bits);
+    return (8 * n_payload / bits_up + per_part - 1) / per_part;
 }
 
 INLINE uint8_t *half_at(const Region *region, unsigned number) {
@@ -207,6 +210,11 @@ INLINE int is_set(const uint8_t *bitmap, size_t place) {
 
 INLINE void set_bit(uint8_t *bitmap, size_t place) {
     bitmap[place / 8] |= (uint8_t)(1u << place % 8);
+}
+
+/* Clients that an answer counts. */
+INLINE uint16_t n_counted(const Job *job, uint32_t count) {
+    return (uint16_t)(count - job->n_observers);
 }
 
 INLINE uint16_t read16(const uint8_t *at) {
@@ -280,6 +288,9 @@ Verdict begin(Region *region, uint16_t exchange);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               unsigned *number);
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body);
+Verdict contradict(Region *region, const Header *header, uint8_t reason,
+                   uint16_t n_items, uint32_t settings);
+Verdict wait_for_others(Region *region, const Header *header, uint16_t count);
 
 Verdict process_aligned(Region *region, const Packet *packet);
 Verdict process_max(Region *region, const Packet *packet);

@@ -161,9 +161,12 @@ static void answer_sums(Region *region, Header header, const uint8_t *sums) {
 static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t to) {
     const uint8_t *body = at + sizeof *slot + region->bitmap_bytes;
     uint8_t gia[MAX_PAYLOAD_BYTES];
-    size_t n_body = 0;
+    /* Spoilt registers may claim more items than a packet up can hold. */
+    size_t n_body = 0, n_most = 8 * (size_t)region->job->payload_bytes;
+    n_most = slot->kind == MAX ? 0 : slot->kind == SUM ? n_most / slot->bits_up : n_most;
+    size_t n_items = min_size(slot->n_items, n_most);
     if (slot->kind == TALLY) {
-        n_body = (slot->n_items + 7u) / 8;
+        n_body = (n_items + 7) / 8;
         reach_threshold(body, region->payload_bytes, slot->threshold, gia, n_body);
         body = gia;
     }
@@ -171,8 +174,8 @@ static void answer_slot(Region *region, const Slot *slot, uint8_t *at, uint16_t 
                      .exchange = slot->exchange,
                      .client = to,
                      .packet = slot->packet,
-                     .n_items = slot->n_items,
-                     .count = slot->count,
+                     .n_items = (uint16_t)n_items,
+                     .count = n_counted(region->job, slot->count),
                      .aux = slot->aux,
                      .bits_up = slot->bits_up,
                      .bits = slot->bits};
@@ -205,34 +208,46 @@ static Slot take_slot(const Header *header, uint8_t *at, size_t stride) {
 }
 
 /* Whether a packet is like its group's in what must be the same. Tallies agree on the
-   widest width; the lanes of a sum must be equally wide. */
-static int is_alike(const Slot *slot, const Header *header) {
-    return slot->kind == header->kind && slot->n_items == header->n_items &&
-           slot->threshold == header->threshold &&
-           (slot->kind != SUM ||
-            (slot->bits_up == header->bits_up && slot->bits == header->bits));
+   widest width; the lanes of a sum must be equally wide. Only an observer's packets have
+   no items where others have some. */
+static Verdict check_alike(Region *region, const Slot *slot, const Header *header) {
+    int is_alike = slot->kind == header->kind && slot->threshold == header->threshold;
+    if (!is_alike || (slot->kind == SUM && (slot->bits_up != header->bits_up ||
+                                            slot->bits != header->bits))) {
+        uint32_t widths = (uint32_t)slot->bits_up << 8 | slot->bits;
+        uint32_t settings = slot->kind == TALLY ? slot->threshold : widths;
+        return contradict(region, header, SETTINGS, slot->kind, settings);
+    }
+    int is_known = slot->n_items && !(header->flags & OBSERVE);
+    if (is_known && slot->n_items != header->n_items)
+        return contradict(region, header, ITEMS, slot->n_items, 0);
+    return KEPT;
 }
 
 /* Count the packet in its slot, or answer again what it holds. */
 static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
                           Slot slot) {
     const Header *header = &packet->header;
-    if (!is_alike(&slot, header))
-        return MALFORMED;
+    Verdict verdict = check_alike(region, &slot, header);
+    if (verdict != KEPT)
+        return verdict;
     uint8_t *bitmap = at + sizeof slot, *values = bitmap + region->bitmap_bytes;
     if (slot.state == COMPLETE) {
         answer_slot(region, &slot, at, header->client);
         return KEPT;
     }
     if (is_set(bitmap, header->client))
-        return DUPLICATE;
+        return wait_for_others(region, header, slot.count);
     set_bit(bitmap, header->client);
-    if (slot.kind == SUM)
+    if (header->flags & OBSERVE)
+        ; /* adds nothing */
+    else if (slot.kind == SUM)
         add_lanes(values, packet);
     else if (slot.kind == TALLY)
         count_votes(values, region->payload_bytes, n_planes(slot.threshold),
                     packet->body, packet->n_bytes);
     slot.count++;
+    slot.n_items = header->n_items > slot.n_items ? header->n_items : slot.n_items;
     slot.aux = header->aux > slot.aux ? header->aux : slot.aux;
     slot.bits = header->bits > slot.bits ? header->bits : slot.bits;
     slot.state = slot.count == region->job->n_present ? COMPLETE : OPEN;

@@ -23,7 +23,7 @@ static Header start_answer(const Area *area, uint16_t to) {
     return (Header){.kind = BLOCK_SUM,
                     .exchange = header->exchange,
                     .client = to,
-                    .count = (uint16_t)area->region->job->n_present,
+                    .count = n_counted(area->region->job, area->region->job->n_present),
                     .bits = 32};
 }
 
@@ -92,8 +92,12 @@ static void advance(Area *area) {
 static Verdict announce(Area *area) {
     const Header *header = &area->packet->header;
     if (is_set(area->bitmap, header->client)) {
-        if (!have_all_announced(area))
-            return DUPLICATE;
+        if (!have_all_announced(area)) {
+            uint16_t n_announced = 0;
+            for (size_t i = 0; i < 8 * area->region->bitmap_bytes; i++)
+                n_announced += (uint16_t)is_set(area->bitmap, i);
+            return wait_for_others(area->region, header, n_announced);
+        }
         answer_first(area, header->client);
         return KEPT;
     }
@@ -137,7 +141,7 @@ static Verdict add(Area *area) {
                       .bits = header->bits,
                       .state = OPEN};
     } else if (slot.n_items != header->n_items && slot.n_items && header->n_items) {
-        return MALFORMED;
+        return contradict(area->region, header, ITEMS, slot.n_items, 0);
     }
     add_levels(at + sizeof slot, packet->body, header->n_items);
     slot.count++;
@@ -154,8 +158,14 @@ static Verdict add(Area *area) {
 /* Answer a block behind the client's next one, if it is complete and here. */
 static Verdict repeat(Area *area) {
     const Header *header = &area->packet->header;
-    if (header->packet >= read_clock(area->words, 0))
-        return DUPLICATE;
+    if (header->packet >= read_clock(area->words, 0)) {
+        const Job *job = area->region->job;
+        uint16_t n_beyond = 0;
+        for (size_t client = 0; client < job->n_clients; client++)
+            n_beyond += is_set(job->present, client) &&
+                        read_clock(area->clocks, client) > header->packet;
+        return wait_for_others(area->region, header, n_beyond);
+    }
     uint8_t *at = slot_at(area, header->packet);
     Slot slot = read_slot(at);
     if (slot.state != COMPLETE || slot.packet != header->packet)

@@ -52,7 +52,7 @@ static void answer_pairs(Region *region, const Slot *slot, uint8_t *at, uint16_t
     Header header = {.kind = INDEXED_SUM,
                      .exchange = slot->exchange,
                      .client = to,
-                     .count = slot->count,
+                     .count = n_counted(region->job, slot->count),
                      .aux = slot->aux,
                      .bits = slot->bits};
     uint8_t is_narrow = widths.index < WORD_BITS ? NARROW : 0;
@@ -134,7 +134,7 @@ Verdict process_indexed(Region *region, const Packet *packet) {
     }
     if (slot.aux != header->aux || slot.threshold != widths.index ||
         slot.bits != widths.level)
-        return MALFORMED;
+        return contradict(region, header, ITEMS, 0, slot.aux);
     uint8_t *clocks = at + sizeof slot + region->bitmap_bytes;
     uint32_t clock = read_clock(clocks, header->client);
     if (header->packet > clock)
@@ -142,7 +142,7 @@ Verdict process_indexed(Region *region, const Packet *packet) {
     if (header->packet == clock)
         return contribute(region, packet, slot, at);
     if (slot.state != COMPLETE || !(header->flags & LAST))
-        return DUPLICATE;
+        return wait_for_others(region, header, slot.count);
     answer_pairs(region, &slot, at, header->client);
     return KEPT;
 }

@@ -50,6 +50,20 @@ static void clear(Region *region, Record *record, unsigned number) {
     memset(half_at(region, number), 0, region->half_bytes);
 }
 
+/* What all packets of an exchange must agree on, as a register keeps it. */
+static uint32_t settings_of(const Header *header) {
+    switch (header->kind) {
+    case TALLY:
+        return header->threshold;
+    case SUM:
+        return (uint32_t)header->bits_up << 8 | header->bits;
+    case INDEXED_SUM:
+        return (uint32_t)!!(header->flags & NARROW) << 8 | header->bits;
+    default:
+        return 0;
+    }
+}
+
 /* Give the packet's exchange the half that the last but one used, or both. */
 static unsigned claim(Region *region, const Header *header, size_t stride,
                       size_t n_slots) {
@@ -67,7 +81,8 @@ static unsigned claim(Region *region, const Header *header, size_t stride,
                                    .exchange = header->exchange,
                                    .kind = header->kind,
                                    .stride = (uint32_t)stride,
-                                   .n_slots = (uint32_t)n_slots};
+                                   .n_slots = (uint32_t)n_slots,
+                                   .settings = settings_of(header)};
     write_record(region, &record);
     return number;
 }
@@ -90,8 +105,9 @@ Verdict begin(Region *region, uint16_t exchange) {
 static int is_alike(const Half *half, unsigned number, const Header *header,
                     size_t stride, size_t n_slots) {
     int is_place_right = header->kind != INDEXED_SUM || number == 0;
-    return half->kind == header->kind && half->stride == stride &&
-           half->n_slots == n_slots && n_slots > 0 && is_place_right;
+    return half->kind == header->kind && half->settings == settings_of(header) &&
+           half->stride == stride && half->n_slots == n_slots && n_slots > 0 &&
+           is_place_right;
 }
 
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
@@ -104,7 +120,10 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
         const Half *half = &record.halves[tried];
         if (half->is_valid && half->exchange == header->exchange) {
             *number = tried;
-            return is_alike(half, tried, header, stride, n_slots) ? KEPT : MALFORMED;
+            if (is_alike(half, tried, header, stride, n_slots))
+                return KEPT;
+            return contradict(region, header, SETTINGS, (uint16_t)half->kind,
+                              half->settings);
         }
     }
     if (header->exchange < record.begun)
@@ -118,9 +137,9 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
     return KEPT;
 }
 
-/* Append an answer to `header.client`. The caller has made sure that there is a free
+/* Append a packet to `header.client`. The caller has made sure that there is a free
    row. */
-void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
+static void emit(Region *region, Header header, const uint8_t *body, size_t n_body) {
     Answers *answers = region->answers;
     size_t length = HEADER_BYTES + n_body;
     uint8_t *row = answers->rows + answers->n_answers * answers->stride;
@@ -136,5 +155,36 @@ void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
     answers->destinations[answers->n_answers] = header.client;
     answers->n_answers++;
     region->counts[PACKETS_OUT]++;
+}
+
+/* Answer an exchange, everyone or a client that asks again. */
+void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
+    emit(region, header, body, n_body);
     region->counts[REPEATED] += header.client != EVERYONE;
+}
+
+/* Tell a client what its packet contradicts: what the switch holds instead, a kind or a
+   number of items, and the settings of the exchange. */
+Verdict contradict(Region *region, const Header *header, uint8_t reason,
+                   uint16_t n_items, uint32_t settings) {
+    Header told = {.kind = ERROR,
+                   .exchange = header->exchange,
+                   .client = header->client,
+                   .packet = header->packet,
+                   .aux = settings,
+                   .n_items = n_items,
+                   .part = reason};
+    emit(region, told, NULL, 0);
+    return MISMATCH;
+}
+
+/* Tell a client how many are in whose packet is counted already. */
+Verdict wait_for_others(Region *region, const Header *header, uint16_t count) {
+    Header told = {.kind = WAIT,
+                   .exchange = header->exchange,
+                   .client = header->client,
+                   .packet = header->packet,
+                   .count = count};
+    emit(region, told, NULL, 0);
+    return DUPLICATE;
 }

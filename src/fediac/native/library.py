@@ -1,6 +1,7 @@
 """Finding, checking and loading the shared library of C kernels."""
 
 import ctypes
+import hashlib
 import os
 import sys
 import threading
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 FILE_NAME = "fediac_kernels.so"
-ABI = 8
-"""Raised with FEDIAC_ABI in kernels.h whenever a function of the library changes."""
+_SOURCES = Path(__file__).parent / "src"
+"""The C files, where this is a source tree; a wheel has the library alone."""
 
 ISAS = ("baseline", "avx2", "avx512")
 """Instruction sets a kernel may be compiled for, weakest first."""
@@ -21,7 +22,7 @@ Signatures = Mapping[str, tuple[Any, Sequence[Any]]]
 """For each function of the library: what it returns, and its arguments."""
 
 _ISA_SIGNATURES: Signatures = {
-    "fediac_abi": (ctypes.c_int, []),
+    "fediac_sources": (ctypes.c_char_p, []),
     "fediac_set_isa": (ctypes.c_int, [ctypes.c_int]),
     "fediac_isa_name": (ctypes.c_char_p, []),
 }
@@ -59,10 +60,22 @@ def open_library(path: Path) -> ctypes.CDLL:
         declare(library, _ISA_SIGNATURES)
     except AttributeError as error:
         raise OSError(f"{path} is not a library of fediac's kernels") from error
-    if library.fediac_abi() != ABI:
-        raise OSError(f"{path} was built from another version of fediac")
+    expected = digest_of(_SOURCES)
+    if expected not in (None, library.fediac_sources().decode()):
+        raise OSError(f"{path} was built from other sources than those in {_SOURCES}")
     library.fediac_set_isa(ISAS.index(isa_cap()))
     return library
+
+
+def digest_of(sources: Path) -> str | None:
+    """Return the digest of C files, as CMakeLists.txt makes it; None without any.
+
+    A library whose functions take other arguments than Python gives them would read
+    and write where it must not.
+    """
+    files = sorted(sources.glob("*.[ch]"))
+    digests = (hashlib.sha256(each.read_bytes()).hexdigest() for each in files)
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if files else None
 
 
 def isa_cap() -> str:

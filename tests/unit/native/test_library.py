@@ -8,6 +8,7 @@ import pytest
 
 from fediac import native
 from fediac.native import dispatch, kernels, layers, library, queueing
+from tests.planes import require_native
 from tests.support import refuses
 
 WITHOUT = (
@@ -42,13 +43,31 @@ def test_a_file_that_is_no_library_counts_as_missing(
         assert library._Loader().library() is None
 
 
-def test_a_library_of_another_version_counts_as_missing(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_library_of_other_sources_counts_as_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(library, "ABI", library.ABI + 1)
-    reason = ".* was built from another version of fediac"
+    (tmp_path / "one.c").write_text("int main(void) { return 0; }\n")
+    monkeypatch.setattr(library, "_SOURCES", tmp_path)
+    reason = f".* was built from other sources than those in {tmp_path}"
     with pytest.warns(RuntimeWarning, match=WITHOUT.format(reason)):
         assert library._Loader().library() is None
+
+
+def test_any_change_of_a_source_is_another_digest(tmp_path: Path) -> None:
+    assert library.digest_of(tmp_path) is None
+    digests = set()
+    for name, text in (("a.c", "1"), ("a.c", "2"), ("b.h", ""), ("notes.md", "3")):
+        (tmp_path / name).write_text(text)
+        digests.add(library.digest_of(tmp_path))
+    assert len(digests) == 3  # notes are no source
+
+
+def test_a_wheel_without_sources_takes_its_library(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    require_native()
+    monkeypatch.setattr(library, "_SOURCES", tmp_path / "none")
+    assert library._Loader().library() is not None
 
 
 def test_a_foreign_library_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ EXPORT const char *fediac_isa_name(void) {
     return names[fediac_isa_in_use];
 }
 
-/* Lets Python refuse a library built from other sources than its own. */
-EXPORT int fediac_abi(void) {
-    return FEDIAC_ABI;
+/* The digest of the sources, by which Python refuses a library built from others. */
+EXPORT const char *fediac_sources(void) {
+    return FEDIAC_SOURCES;
 }

@@ -15,9 +15,6 @@
 #error "packed bits are read as little-endian words; fediac.core serves this machine"
 #endif
 
-/* Raised with ABI in library.py whenever an exported function changes. */
-#define FEDIAC_ABI 8
-
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))
 

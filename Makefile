@@ -34,8 +34,9 @@ format: $(STAMP)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## kernels against a memcpy, the simulator against SimPy, training against loops
+bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator against SimPy, training against loops
 	$(BIN)/fediac bench
+	$(BIN)/python -m benchmarks.bench_switch
 	$(BIN)/python -m benchmarks.bench_sim
 	$(BIN)/python -m benchmarks.bench_training
 

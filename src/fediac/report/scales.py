@@ -54,7 +54,7 @@ def fit_log(values: Iterable[float]) -> Scale:
     """Return a logarithmic scale from the least to the largest value, all above 0."""
     numbers = tuple(values)
     low, high = min(numbers), max(numbers)
-    if low == high:
+    if math.log(low) == math.log(high):  # equal, or as good as that
         low, high = low / 2.0, high * 2.0
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     powers = range(first, last + 1, -(-(last - first) // MAX_POWERS) or 1)

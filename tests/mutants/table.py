@@ -67,7 +67,7 @@ TABLE: dict[str, dict[str, Row]] = {
             "conformance/test_compressors.py",
         ),
     },
-    "compressors/steps.py": {
+    "compressors/shared_steps.py": {
         "purpose-shared": (
             "votes and rounding have random numbers of their own",
             'stream.purpose("rounding")',
@@ -170,7 +170,7 @@ TABLE: dict[str, dict[str, Row]] = {
     "switch/aligned.py": {
         "duplicate-counted": (
             "a packet that comes twice is counted once",
-            "raise DropPacket(Drop.DUPLICATE)",
+            "region.wait(packet, slot.count)",
             "pass",
             "unit/switch/test_aligned.py",
         ),
@@ -181,10 +181,22 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/switch/test_aligned.py",
         ),
         "late-packet-taken": (
-            "a slot is not given back to a packet of an earlier exchange",
-            "tag < slot.tag",
-            "tag == slot.tag",
+            "a slot is not given back to an earlier packet",
+            "packet < slot.packet",
+            "packet == slot.packet",
             "unit/switch/test_aligned.py",
+        ),
+        "far-off-packet-taken": (
+            "a packet further on than its slot's next pushes nothing aside",
+            "slot.state == OPEN or packet != following",
+            "slot.state == OPEN",
+            "unit/switch/test_aligned.py",
+        ),
+        "observer-counted": (
+            "an answer does not count observers",
+            "(slot.count - region.job.n_observers)",
+            "slot.count",
+            "unit/switch/test_observers.py",
         ),
     },
     "transports/arrays.py": {

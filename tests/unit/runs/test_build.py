@@ -231,8 +231,8 @@ def test_a_switch_without_room_is_refused_before_training(
     name = {"fediac": "tally", "omnireduce": "block_sum"}[algorithm]
     text = rf"^register_bytes must be at least \d+ for two packets of a {name} from 3"
     with pytest.raises(ValueError, match=text):
-        build(algorithm=algorithm, network={"register_bytes": 3100})
-    build(algorithm="switchml", network={"register_bytes": 3100})
+        build(algorithm=algorithm, network={"register_bytes": 3050})
+    build(algorithm="switchml", network={"register_bytes": 3050})
 
 
 @pytest.mark.parametrize(

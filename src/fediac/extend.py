@@ -28,7 +28,7 @@ from fediac.compressors.protocol import (
     ask,
 )
 from fediac.compressors.setting_checks import count_share
-from fediac.compressors.steps import (
+from fediac.compressors.shared_steps import (
     Added,
     add_levels,
     begin,
@@ -39,7 +39,7 @@ from fediac.compressors.steps import (
 from fediac.compressors.wrapper import Wrapper
 from fediac.core.bitpack import count_bits, indices_of, pack_bits, unpack_bits
 from fediac.core.corrected import Corrected
-from fediac.core.exact_divide import divide
+from fediac.core.exact import divide, tree_sum
 from fediac.core.exchange import (
     BlockSum,
     BlockTotals,
@@ -67,7 +67,6 @@ from fediac.core.quantize import (
 )
 from fediac.core.rng import Stream, to_unit
 from fediac.core.shares import Share
-from fediac.core.sums import tree_sum
 from fediac.core.types import Indices, Levels, Packed, Update
 from fediac.core.voting import draw_votes
 from fediac.core.widths import Lanes, lane_widths, make_grid

@@ -19,7 +19,7 @@ from fediac.native import StepKernels
 from fediac.training import convolutions
 from fediac.training.convolutions import Measuring, can_convolve, convolve
 from fediac.training.descent import NarrowDescent
-from fediac.training.flat import flatten_model
+from fediac.training.flat_model import flatten_model
 from fediac.training.norms import JoinedNorm
 from fediac.training.replica import Batch, Data
 

@@ -24,7 +24,7 @@ from fediac.sim import (
     exponential,
     gaussian,
     simulate_round,
-    steps,
+    unbounded,
 )
 from fediac.sim.arrivals import Sender
 from fediac.sim.draws import Draws
@@ -186,7 +186,7 @@ def test_kernels_give_the_same_times(case: Case) -> None:
 @given(cases(memories=st.none()), st.integers(1, 40), CLIENTS)
 @settings(max_examples=60, deadline=None)
 def test_no_chunk_size_changes_a_packet(case: Case, chunk: int, kind: str) -> None:
-    whole = logs(case, chunk=steps.CHUNK, are_twins=kind == "twins")
+    whole = logs(case, chunk=unbounded.CHUNK, are_twins=kind == "twins")
     assert logs(case, chunk=chunk, are_twins=kind == "twins") == whole
 
 
@@ -194,7 +194,7 @@ def test_no_chunk_size_changes_a_packet(case: Case, chunk: int, kind: str) -> No
 @settings(max_examples=60, deadline=None)
 def test_no_batch_size_changes_a_packet(case: Case, batch: int, kind: str) -> None:
     require_native()
-    whole = logs(case, chunk=steps.CHUNK, are_twins=kind == "twins")
+    whole = logs(case, chunk=unbounded.CHUNK, are_twins=kind == "twins")
     assert logs(case, batch=batch, are_twins=kind == "twins") == whole
 
 
@@ -214,7 +214,7 @@ def logs(case: Case, *, chunk: int = 0, batch: int = 0, are_twins: bool = False)
     """
     found = []
     for step in list_steps(case.rows.rows, case.network.view, None):
-        switch = steps.Switch(server("switch", case), server("server", case), 20)
+        switch = unbounded.Switch(server("switch", case), server("server", case), 20)
         switch.log = []
         senders = [sender(case, 0 if are_twins else client) for client in step.clients]
         if batch:
@@ -222,7 +222,7 @@ def logs(case: Case, *, chunk: int = 0, batch: int = 0, are_twins: bool = False)
             assert kernels is not None
             uploads = compiled.upload(kernels, step, senders, switch, batch=batch)
         else:
-            uploads = steps.upload(step, senders, switch, chunk=chunk)
+            uploads = unbounded.upload(step, senders, switch, chunk=chunk)
         monitor = switch.monitor
         found.append(
             [

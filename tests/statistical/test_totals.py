@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fediac import FediAC, SwitchML, aggregate
-from fediac.compressors import Compressor, steps
+from fediac.compressors import Compressor, shared_steps
 from fediac.core.quantize import send_chosen
 from fediac.core.rng import Stream
 from tests.statistical.tails import hoeffding
@@ -71,7 +71,7 @@ def test_mean_of_rounded_down_levels_is_found(
     def send_down(values: Any, gia: Any, grid: Any, stream: Stream, **rest: Any) -> Any:
         return send_chosen(values - 0.5 / grid.scale, gia, grid, stream, **rest)
 
-    monkeypatch.setattr(steps, "send_chosen", send_down)
+    monkeypatch.setattr(shared_steps, "send_chosen", send_down)
     assert not is_unbiased(COMPRESSORS[name])
 
 
@@ -84,5 +84,5 @@ def test_mean_of_levels_rounded_with_the_votes_numbers_is_found(
         votes = Stream(stream.seed, stream.round_number, stream.client, "votes")
         return send_chosen(values, gia, grid, votes, **rest)
 
-    monkeypatch.setattr(steps, "send_chosen", send_with_votes)
+    monkeypatch.setattr(shared_steps, "send_chosen", send_with_votes)
     assert not is_unbiased(COMPRESSORS["fediac"])

@@ -35,7 +35,7 @@ from fediac.compressors.forecast import (
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
 from fediac.compressors.setting_checks import check_share, count_share
-from fediac.compressors.steps import add_levels, unsent
+from fediac.compressors.shared_steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits
 from fediac.core.clipping import check_clip, clipped_peak

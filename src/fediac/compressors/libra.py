@@ -34,8 +34,8 @@ from fediac.compressors.setting_checks import (
     check_share,
     count_share,
 )
-from fediac.compressors.settings import SUPPLIED
-from fediac.compressors.steps import left_energy, scale_to_peak, unsent
+from fediac.compressors.setting_fields import SUPPLIED
+from fediac.compressors.shared_steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import (
     INDEX_BITS,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Asks, AsksSum, Conditions, Expected
 from fediac.compressors.protocol import Facts, Outcome, Round, State
-from fediac.compressors.steps import add_levels, scale_to_peak, unsent
+from fediac.compressors.shared_steps import add_levels, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Max, Sum
 from fediac.core.integers import as_whole

@@ -13,7 +13,7 @@ from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
 from fediac.compressors.setting_checks import check_share, count_share
-from fediac.compressors.steps import left_energy
+from fediac.compressors.shared_steps import left_energy
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.magnitudes import indices_of_largest

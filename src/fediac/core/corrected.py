@@ -7,7 +7,7 @@ from array_api_compat import array_namespace
 
 from fediac import native
 from fediac.core.chunks import chunks
-from fediac.core.sums import block_sums, tree_sum
+from fediac.core.exact import block_sums, tree_sum
 from fediac.core.types import Array, Update
 
 MAX_MAGNITUDE = 2.0**100

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace, device
 
 from fediac.core.bitpack import count_bits, indices_of, n_packed_bytes, unpack_lanes
 from fediac.core.chunks import chunks
-from fediac.core.exact_divide import divide
+from fediac.core.exact import divide
 from fediac.core.exchange import BlockTotals, IndexedTotals, Totals
 from fediac.core.types import Array, Indices, Packed, Update
 

@@ -18,9 +18,8 @@ from fediac.core.bitpack import (
     pack_lanes,
 )
 from fediac.core.chunks import chunks
-from fediac.core.exact_divide import divide
+from fediac.core.exact import block_sums, divide, tree_sum
 from fediac.core.rng import Stream
-from fediac.core.sums import block_sums, tree_sum
 from fediac.core.types import Array, Indices, Levels, Packed, Update
 from fediac.errors import ArgumentError, say_count
 

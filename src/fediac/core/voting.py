@@ -19,7 +19,7 @@ from fediac import native
 from fediac.core.bitpack import pack_bits
 from fediac.core.chunks import chunks
 from fediac.core.corrected import Corrected
-from fediac.core.exact_divide import divide
+from fediac.core.exact import divide
 from fediac.core.magnitudes import largest
 from fediac.core.rng import Stream, to_unit
 from fediac.core.types import Array, Packed

@@ -20,7 +20,7 @@ from fediac.paper.products import (
 )
 from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import Key, by_key, read_stored
-from fediac.paper.theory_product import list_missing, make_theory
+from fediac.paper.theory.product import list_missing, make_theory
 from fediac.paper.to_do import Device, RunOptions, needs_running
 from fediac.plan.pictures import require_matplotlib
 from fediac.runs.progress import ProgressBars

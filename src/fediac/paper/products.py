@@ -133,7 +133,7 @@ def _say_untargeted(runs: Sequence[Run], names: Collection[str]) -> list[str]:
 
 
 def _draw_table(blocks: Sequence[tables.Block], picture: Path) -> tuple[Path, ...]:
-    from fediac.paper.figures_traffic import draw_traffic
+    from fediac.paper.figures.traffic import draw_traffic
 
     draw_traffic(blocks, picture)
     return picture, picture.with_suffix(".json")
@@ -166,15 +166,16 @@ def _write_both(
 def _make_figure(
     product: Product, scope: Scope, runs: Sequence[Run], results: Path
 ) -> Output:
-    from fediac.paper import figures, figures_panels, figures_tables
+    from fediac.paper.figures import curves, panels
+    from fediac.paper.figures import tables as figure_tables
 
     ways: dict[Product, tuple[Callable[..., Any], Callable[..., Any]]] = {
         Product.FIG_ACCURACY: (
-            figures.draw_accuracy,
-            figures_tables.tabulate_accuracy,
+            curves.draw_accuracy,
+            figure_tables.tabulate_accuracy,
         ),
-        Product.FIG_NONIID: (figures.draw_noniid, figures_tables.tabulate_noniid),
-        Product.FIG_SCALE: (figures.draw_scale, figures_tables.tabulate_scale),
+        Product.FIG_NONIID: (curves.draw_noniid, figure_tables.tabulate_noniid),
+        Product.FIG_SCALE: (curves.draw_scale, figure_tables.tabulate_scale),
     }
     draw, tabulate = ways[product]
     asked = {scenario.name for scenario in scope.scenarios(product)}
@@ -187,9 +188,9 @@ def _make_figure(
     before = _list_shown(picture.with_suffix(".json"))
     numbers = draw(chosen, picture, until_s=until_s)
     if product is Product.FIG_ACCURACY:
-        note = figures_panels.describe_lines(numbers)
+        note = panels.describe_lines(numbers)
     else:
-        note = figures_panels.describe_finals(numbers, until_s=until_s)
+        note = panels.describe_finals(numbers, until_s=until_s)
     page = picture.with_suffix(".md")
     head = f"# {product}\n\nThe paper's claim: {CLAIMS[product]}.\n\n{note}\n\n"
     write_whole(page, head + tabulate(numbers).as_markdown())

@@ -16,13 +16,13 @@ from fediac.paper.stored import (
     read_stored,
     run_archive,
 )
-from fediac.paper.theory_check import measure
-from fediac.paper.theory_product import (
+from fediac.paper.theory.check import measure
+from fediac.paper.theory.product import (
     measurement_file,
     plan_measurement,
     stored_rounds,
 )
-from fediac.paper.theory_stored import save_measurement
+from fediac.paper.theory.stored import save_measurement
 from fediac.paper.to_do import (
     RunOptions,
     Step,

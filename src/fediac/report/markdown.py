@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from fediac.report.page import Report
 from fediac.report.phases import bytes_by_phase, time_by_phase
-from fediac.report.settings import settings_tables
+from fediac.report.settings_tables import settings_tables
 from fediac.report.summary import cautions, subtitle, summarize, title
 from fediac.report.tables import Table, end_table, target_table
 

@@ -19,7 +19,7 @@ from fediac.report.lines import (
     gamma_by_round,
 )
 from fediac.report.phases import bytes_by_phase, time_by_phase
-from fediac.report.settings import settings_tables
+from fediac.report.settings_tables import settings_tables
 from fediac.report.summary import (
     cautions,
     headlines,

@@ -13,7 +13,7 @@ from fediac.compressors.forecast import (
     check_dim,
     tally_threshold,
 )
-from fediac.compressors.settings import setting_fields
+from fediac.compressors.setting_fields import setting_fields
 from fediac.errors import ArgumentError, ConfigError
 from fediac.names import is_own
 from fediac.plan.networks import bounded_memory

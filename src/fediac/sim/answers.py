@@ -5,7 +5,7 @@ import numpy as np
 from fediac.sim.draws import Draws, Ints
 from fediac.sim.packet_groups import Step
 from fediac.sim.queues import Queue, start_times
-from fediac.sim.steps import Uploads
+from fediac.sim.unbounded import Uploads
 
 
 class Receiver:

@@ -17,7 +17,7 @@ from fediac.sim.arrivals import Sender
 from fediac.sim.clock import NEVER_PS, PS_PER_S
 from fediac.sim.draws import Ints
 from fediac.sim.packet_groups import Exchange, Rule, Step
-from fediac.sim.steps import Switch, Uploads
+from fediac.sim.unbounded import Switch, Uploads
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fediac.sim.draws import Ints
 from fediac.sim.monitor import N_BINS, Monitor
 from fediac.sim.packet_groups import Exchange, Step
 from fediac.sim.queues import Queue
-from fediac.sim.steps import LOG_COLUMNS, Switch, Uploads
+from fediac.sim.unbounded import LOG_COLUMNS, Switch, Uploads
 
 Structures: TypeAlias = Any
 """An array of C structures."""
@@ -38,7 +38,7 @@ def upload(
     *,
     batch: int = BATCH,
 ) -> Uploads:
-    """Return when all groups of a step are served; see `fediac.sim.steps.upload`."""
+    """Return when all groups of a step are served, as `fediac.sim.unbounded.upload`."""
     return _Run(kernels, step, senders, switch).run(batch)
 
 

@@ -14,7 +14,7 @@ from fediac.core.ledger import Ledger, Row
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError, say_count
 from fediac.native.queueing import queue_kernels
-from fediac.sim import bounded, compiled, steps
+from fediac.sim import bounded, compiled, unbounded
 from fediac.sim.answers import Receiver, order_answers
 from fediac.sim.arrivals import Sender
 from fediac.sim.clock import PS_PER_S, to_ps, to_s, whole_ps
@@ -25,7 +25,6 @@ from fediac.sim.packet_groups import Step, list_steps
 from fediac.sim.pauses import Pause, check_pauses, first_steps
 from fediac.sim.queues import Queue
 from fediac.sim.service import Service
-from fediac.sim.steps import CHUNK, Switch, Uploads
 from fediac.sim.timing import (
     ClientTiming,
     QueueTiming,
@@ -36,6 +35,7 @@ from fediac.sim.timing import (
     name_bottleneck,
     time_phases,
 )
+from fediac.sim.unbounded import CHUNK, Switch, Uploads
 
 
 def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
@@ -204,7 +204,7 @@ class _Round:
 
     def _upload(self, step: Step, senders: list[Sender]) -> Uploads:
         if self._kernels is None:
-            return steps.upload(step, senders, self.switch)
+            return unbounded.upload(step, senders, self.switch)
         return compiled.upload(self._kernels, step, senders, self.switch)
 
     def _exchange_bounded(

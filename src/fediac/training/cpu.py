@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.training.datasets import Dataset
-from fediac.training.flat import FlatModel, flatten_model
+from fediac.training.flat_model import FlatModel, flatten_model
 from fediac.training.layers import use_kernels
 from fediac.training.local import (
     Evaluation,

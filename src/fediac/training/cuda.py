@@ -17,7 +17,7 @@ from torch.nn import functional
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError
 from fediac.training.datasets import Dataset, Examples
-from fediac.training.flat import FlatModel, flatten_model
+from fediac.training.flat_model import FlatModel, flatten_model
 from fediac.training.local import (
     Evaluation,
     LocalResult,

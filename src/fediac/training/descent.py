@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from fediac.training.flat import FlatModel, place_all, view_like
+from fediac.training.flat_model import FlatModel, place_all, view_like
 
 _BLOCK = 4096
 _N_WARPS = 8

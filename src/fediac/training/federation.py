@@ -22,7 +22,7 @@ from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
 from fediac.sim import Pause
 from fediac.switch import Switch
-from fediac.training.flat import FlatModel
+from fediac.training.flat_model import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
 from fediac.transports import RoundResult, aggregate

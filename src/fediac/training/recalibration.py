@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from fediac.core.rng import Stream
-from fediac.training.flat import FlatModel
+from fediac.training.flat_model import FlatModel
 
 MAX_EXAMPLES = 250
 """Examples of its own that a client shows to the new global model."""

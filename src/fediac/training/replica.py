@@ -16,7 +16,7 @@ from fediac import native
 from fediac.native import StepKernels
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.descent import Descent, NarrowDescent, PlainDescent
-from fediac.training.flat import FlatModel
+from fediac.training.flat_model import FlatModel
 from fediac.training.tracing import join_norms, narrow_layers, takes_narrow, trace
 
 _N_WARMUP_STEPS = 3

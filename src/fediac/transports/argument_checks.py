@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
 from fediac.compressors.protocol import Compressor, State, can_run_rounds
-from fediac.compressors.steps import nonfinite_error
+from fediac.compressors.shared_steps import nonfinite_error
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
 from fediac.core.integers import as_whole

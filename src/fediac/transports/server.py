@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from array_api_compat import array_namespace, device
 
 from fediac.core.chunks import chunks
-from fediac.core.exact_divide import divide
+from fediac.core.exact import divide
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.types import Indices, Update
 

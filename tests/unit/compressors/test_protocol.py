@@ -5,7 +5,7 @@ import pytest
 
 from fediac.compressors import CATALOG, State
 from fediac.compressors.protocol import ask
-from fediac.compressors.steps import begin, left_energy
+from fediac.compressors.shared_steps import begin, left_energy
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Max
 from fediac.errors import UpdateError

@@ -3,7 +3,7 @@ import pytest
 
 from fediac.core import chunks as module
 from fediac.core.chunks import DEVICE_CHUNK, HOST_CHUNK, chunk_length, chunks
-from fediac.core.sums import BLOCK
+from fediac.core.exact import BLOCK
 from tests.support import Make
 
 

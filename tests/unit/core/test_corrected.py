@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fediac.core.corrected import correct, count_nonfinite
-from fediac.core.sums import tree_sum
+from fediac.core.exact import tree_sum
 from tests.support import Make, bytes_of, kind_of, normal_update, to_numpy
 
 pytestmark = pytest.mark.usefixtures("both_paths")

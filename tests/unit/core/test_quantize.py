@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fediac.core.bitpack import pack_bits, unpack_lanes
+from fediac.core.exact import tree_sum
 from fediac.core.quantize import (
     MIN_PEAK,
     Grid,
@@ -19,7 +20,6 @@ from fediac.core.quantize import (
     stochastic_round,
     subtract_sent,
 )
-from fediac.core.sums import tree_sum
 from tests.support import (
     Make,
     bytes_of,

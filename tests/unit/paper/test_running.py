@@ -11,8 +11,8 @@ from fediac.paper.plan import Until
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import PaperSettings, Scenario
 from fediac.paper.stored import read_stored, run_archive
-from fediac.paper.theory_product import measurement_file
-from fediac.paper.theory_stored import load_measurement
+from fediac.paper.theory.product import measurement_file
+from fediac.paper.theory.stored import load_measurement
 from fediac.paper.to_do import RunOptions, Step, folder_of
 from fediac.runs import versions
 from fediac.runs.folder import MODEL

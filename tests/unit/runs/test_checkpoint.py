@@ -19,7 +19,7 @@ from fediac.runs.checkpoint import (
 from fediac.runs.digests import ROOM, write_digest
 from fediac.runs.records import CHECKPOINT
 from fediac.training.federation import Progress
-from fediac.training.flat import flatten_model
+from fediac.training.flat_model import flatten_model
 from tests.support import bytes_of, refuses
 from tests.tiny import normed_model, seeded
 

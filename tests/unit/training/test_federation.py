@@ -27,7 +27,7 @@ from fediac.training.federation import (
     Progress,
     Statistics,
 )
-from fediac.training.flat import flatten_model
+from fediac.training.flat_model import flatten_model
 from fediac.training.local import draw_batches, normalize
 from fediac.training.local_settings import LocalSettings
 from tests.support import bytes_of, refuses

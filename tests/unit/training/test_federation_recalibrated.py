@@ -24,7 +24,7 @@ from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
 from fediac.training.cpu import CpuEngine
 from fediac.training.federation import FederatedRound
-from fediac.training.flat import flatten_model
+from fediac.training.flat_model import flatten_model
 from fediac.training.local import normalize
 from fediac.training.models import Shape
 from fediac.training.recalibration import draw_examples

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fediac.core.rng import Stream
-from fediac.training.flat import FlatModel, flatten_model
+from fediac.training.flat_model import FlatModel, flatten_model
 from fediac.training.recalibration import (
     draw_examples,
     find_measured,

@@ -1,4 +1,4 @@
-/* The start of a client's round: fediac.core.corrected and fediac.core.sums. */
+/* The start of a client's round: fediac.core.corrected and fediac.core.exact. */
 
 #include "sums.h"
 

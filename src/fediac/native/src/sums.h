@@ -1,4 +1,4 @@
-/* The order of additions of fediac.core.sums: blocks of 4,096 values, padded with
+/* The order of additions of fediac.core.exact: blocks of 4,096 values, padded with
    zeros, are folded in half until one value is left. */
 
 #ifndef FEDIAC_SUMS_H

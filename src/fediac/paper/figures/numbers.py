@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from fediac.core.shares import parse_share
 from fediac.errors import RunError
-from fediac.paper.figures_style import ENTRANTS
+from fediac.paper.figures.style import ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
 from fediac.paper.targets import find_target

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fediac.paper.theory_ranks import (
+from fediac.paper.theory.ranks import (
     RankGrid,
     sort_by_rank,
     sums_between,

@@ -11,7 +11,7 @@ from fediac.core.bounds import Setting
 from fediac.core.corrected import Corrected, correct
 from fediac.core.powerlaw import PowerLaw
 from fediac.core.quantize import Grid
-from fediac.paper.theory_predict import (
+from fediac.paper.theory.predict import (
     ByStep,
     chance_of_consensus,
     promise_alike,
@@ -20,7 +20,7 @@ from fediac.paper.theory_predict import (
     votes_by_law,
     voting_chance,
 )
-from fediac.paper.theory_ranks import RankGrid
+from fediac.paper.theory.ranks import RankGrid
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fediac.errors import ConfigError
-from fediac.paper.figures_traffic import draw_traffic
+from fediac.paper.figures.traffic import draw_traffic
 from fediac.paper.tables import Block, list_rows, make_blocks
 from fediac.runs.stored import Run
 from tests.unit.paper.made_up import make_run

@@ -6,7 +6,7 @@ import pytest
 
 from fediac.core.powerlaw import PowerLaw
 from fediac.errors import ConfigError, RunError
-from fediac.paper.theory_stored import (
+from fediac.paper.theory.stored import (
     Compared,
     Measurement,
     RankBin,

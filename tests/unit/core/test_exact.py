@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fediac.core.sums import BLOCK, block_sums, tree_sum
+from fediac.core.exact import BLOCK, block_sums, tree_sum
 from tests.support import Make, bytes_of, kind_of, to_numpy
 
 

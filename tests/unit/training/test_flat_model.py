@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from fediac.training.flat import flatten_model
+from fediac.training.flat_model import flatten_model
 from tests.support import refuses
 from tests.tiny import N_CLASSES, SHAPE, normed_model, plain_model, seeded
 

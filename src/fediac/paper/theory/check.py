@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from fediac.compressors import FediAC
 from fediac.errors import ConfigError
-from fediac.paper.theory_rounds import check_round
-from fediac.paper.theory_stored import Measurement, RoundCheck
+from fediac.paper.theory.rounds import check_round
+from fediac.paper.theory.stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.runs.algorithm import Settled
 from fediac.runs.build import PreparedRun, choose_device, prepare_run

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from fediac.errors import ConfigError
-from fediac.paper.theory_check import measure
-from fediac.paper.theory_figure import draw_theory
-from fediac.paper.theory_stored import Measurement
+from fediac.paper.theory.check import measure
+from fediac.paper.theory.figure import draw_theory
+from fediac.paper.theory.stored import Measurement
 from tests.tiny import make_settings
-from tests.unit.paper.test_figures import note_of, read_words
+from tests.unit.paper.figures.test_curves import note_of, read_words
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from fediac.errors import RunError
 from fediac.files import write_whole
 from fediac.paper.entrants import MAIN
-from fediac.paper.figures_tables import tabulate_theory
+from fediac.paper.figures.tables import tabulate_theory
 from fediac.paper.plan import PlannedRun, Product, Scope
 from fediac.paper.products import Output
 from fediac.paper.scenarios import Scenario
-from fediac.paper.theory_figure import draw_theory
-from fediac.paper.theory_stored import Measurement, load_measurement
+from fediac.paper.theory.figure import draw_theory
+from fediac.paper.theory.stored import Measurement, load_measurement
 from fediac.paper.to_do import check_same
 
 FOLDER = "theory"

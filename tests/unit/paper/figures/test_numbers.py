@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from fediac.errors import RunError
-from fediac.paper.figures_numbers import (
+from fediac.paper.figures.numbers import (
     accuracy_numbers,
     list_switches,
     noniid_numbers,

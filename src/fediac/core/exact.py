@@ -1,8 +1,11 @@
-"""A float64 sum in one fixed order of additions: the same bits anywhere.
+"""Float64 sums and quotients that have the same bits on every library and machine.
 
-The order is a tree: values stand in zero-padded blocks of 4,096, each block is folded
-in half until one value is left, and the block sums are summed the same way. Every
-step is an elementwise addition, which NumPy, C, PyTorch and CUDA round alike.
+A sum is a tree: values stand in zero-padded blocks of 4,096, each block is folded in
+half until one value is left, and the block sums are summed the same way. Every step is
+an elementwise addition, which NumPy, C, PyTorch and CUDA round alike.
+
+PyTorch on CUDA divides by a Python number by multiplying by its reciprocal, which does
+not always give the nearest float. A divisor that is an array gets a true division.
 """
 
 from array_api_compat import array_namespace, device
@@ -31,3 +34,9 @@ def tree_sum(values: Array) -> float:
     while values.shape[0] > 1:
         values = block_sums(values)
     return float(values[0]) if values.shape[0] else 0.0
+
+
+def divide(values: Array, divisor: float) -> Array:
+    """Return float64 ``values`` divided by one number, correctly rounded."""
+    xp = array_namespace(values)
+    return values / xp.asarray([divisor], dtype=xp.float64, device=device(values))

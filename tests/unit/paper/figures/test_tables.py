@@ -1,18 +1,18 @@
 from dataclasses import replace
 
 from fediac.core.powerlaw import PowerLaw
-from fediac.paper.figures_numbers import (
+from fediac.paper.figures.numbers import (
     accuracy_numbers,
     noniid_numbers,
     scale_numbers,
 )
-from fediac.paper.figures_tables import (
+from fediac.paper.figures.tables import (
     tabulate_accuracy,
     tabulate_noniid,
     tabulate_scale,
     tabulate_theory,
 )
-from fediac.paper.theory_stored import Compared, Measurement, RoundCheck
+from fediac.paper.theory.stored import Compared, Measurement, RoundCheck
 from fediac.runs.settings import RunSettings
 from tests.unit.paper.made_up import make_run
 

@@ -8,8 +8,8 @@ import pytest
 from fediac.core.rng import Stream
 from fediac.core.types import Array
 from fediac.errors import ConfigError, RunError
-from fediac.paper.theory_check import measure
-from fediac.paper.theory_stored import (
+from fediac.paper.theory.check import measure
+from fediac.paper.theory.stored import (
     Measurement,
     load_measurement,
     save_measurement,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fediac.console import FittedTable
-from fediac.paper.figures_numbers import Numbers, Row
-from fediac.paper.theory_stored import Compared, Measurement
+from fediac.paper.figures.numbers import Numbers, Row
+from fediac.paper.theory.stored import Compared, Measurement
 from fediac.report.markdown import write_table
 
 

@@ -6,13 +6,13 @@ from fediac.core.powerlaw import PowerLaw
 from fediac.errors import RunError
 from fediac.paper.plan import Scope
 from fediac.paper.scenarios import find_scenario
-from fediac.paper.theory_product import (
+from fediac.paper.theory.product import (
     list_missing,
     make_theory,
     measurement_file,
     plan_measurement,
 )
-from fediac.paper.theory_stored import (
+from fediac.paper.theory.stored import (
     Compared,
     Measurement,
     RankBin,

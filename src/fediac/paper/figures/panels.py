@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fediac.paper.figures_numbers import Numbers, Row
-from fediac.paper.figures_style import (
+from fediac.paper.figures.numbers import Numbers, Row
+from fediac.paper.figures.style import (
     ENTRANTS,
     LABELS,
     NOTE_COLOUR,

@@ -27,7 +27,7 @@ from fediac.core.corrected import Corrected
 from fediac.core.powerlaw import PowerLaw
 from fediac.core.quantize import Grid
 from fediac.core.types import Array
-from fediac.paper.theory_ranks import Floats, RankGrid
+from fediac.paper.theory.ranks import Floats, RankGrid
 
 
 @dataclass(frozen=True, slots=True)

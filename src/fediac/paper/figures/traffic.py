@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fediac.paper.figures_style import NOTE_COLOUR, add_note, save_with_numbers
+from fediac.paper.figures.style import NOTE_COLOUR, add_note, save_with_numbers
 from fediac.paper.tables import Block, Line, as_documents
 from fediac.paper.target_rows import describe_rounds
 from fediac.plan.pictures import GREY, Axes, check_plot, open_figure

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from fediac.errors import ConfigError, RunError
-from fediac.paper.figures import draw_accuracy, draw_noniid, draw_scale
-from fediac.paper.figures_numbers import (
+from fediac.paper.figures.curves import draw_accuracy, draw_noniid, draw_scale
+from fediac.paper.figures.numbers import (
     accuracy_numbers,
     noniid_numbers,
     scale_numbers,

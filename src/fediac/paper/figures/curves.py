@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from fediac.errors import RunError
-from fediac.paper.figures_numbers import (
+from fediac.paper.figures.numbers import (
     Numbers,
     accuracy_numbers,
     noniid_numbers,
     scale_numbers,
 )
-from fediac.paper.figures_panels import (
+from fediac.paper.figures.panels import (
     add_legend,
     describe_finals,
     describe_lines,
@@ -22,7 +22,7 @@ from fediac.paper.figures_panels import (
     draw_lines,
     set_ticks,
 )
-from fediac.paper.figures_style import (
+from fediac.paper.figures.style import (
     LABELS,
     add_note,
     line_style,

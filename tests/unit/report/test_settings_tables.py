@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fediac.report.differences import differing
 from fediac.report.reading import read_runs
-from fediac.report.settings import settings_tables
+from fediac.report.settings_tables import settings_tables
 from tests.runs import write_comparison, write_run
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fediac.paper.figures_style import add_note
-from fediac.paper.theory_stored import (
+from fediac.paper.figures.style import add_note
+from fediac.paper.theory.stored import (
     Compared,
     Measurement,
     RankBin,

@@ -24,7 +24,7 @@ from fediac.core.tuning import median_law
 from fediac.core.types import Array, Packed
 from fediac.core.voting import draw_votes
 from fediac.errors import RunError
-from fediac.paper.theory_predict import (
+from fediac.paper.theory.predict import (
     ByStep,
     Promise,
     promise_alike,
@@ -32,13 +32,13 @@ from fediac.paper.theory_predict import (
     promise_own,
     votes_by_law,
 )
-from fediac.paper.theory_ranks import (
+from fediac.paper.theory.ranks import (
     Floats,
     RankGrid,
     sort_by_rank,
     sums_between,
 )
-from fediac.paper.theory_stored import Compared, RankBin, RoundCheck
+from fediac.paper.theory.stored import Compared, RankBin, RoundCheck
 from fediac.training.federation import FederatedRound, Progress
 
 

@@ -1,0 +1,1 @@
+"""What the paper's theory says of real rounds, measured and drawn."""

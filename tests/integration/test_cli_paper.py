@@ -140,7 +140,7 @@ def test_a_dry_run_runs_nothing(fediac: Command, results: Path, tmp_path: Path) 
     [
         ("fig-accuracy", "fediac,switchml"),
         ("fig-noniid", "fediac-beta5"),
-        ("fig-scale", "fediac"),
+        ("fig-scale", "fediac-tuned"),
     ],
 )
 def test_quick_figures_are_drawn_with_their_numbers(
@@ -166,7 +166,7 @@ def test_table_one_is_a_picture_too(fediac: Command, results: Path) -> None:
 def test_quick_sweeps_mark_the_best(fediac: Command, results: Path) -> None:
     document = fediac.json(
         *("paper", "sweeps", "--quick", "--out", results),
-        *("--entrants", "fediac,fediac-a1"),
+        *("--entrants", "fediac-tuned,fediac-a1"),
     )
     rows = [row for row in document["sweeps"] if row["family"] == "fediac"]
     assert [row["setting"] for row in rows] == ["a = 1", "a = 2", "a = 3", "a = 4"]

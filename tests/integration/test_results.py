@@ -117,8 +117,8 @@ CIFAR_ROWS = {
         "fediac-shared-k5-a3-fade0.1"
     ),
     "FediAC, votes for the largest": "fediac-topk",
-    "FediAC, the paper's width": "fediac-bound",
-    "FediAC, width tuned by the clients": "fediac",
+    "FediAC, the paper's width": "fediac",
+    "FediAC, width tuned by the clients": "fediac-tuned",
     "libra": "libra",
     "libra, k = 0.1 %": "libra-k0.1",
     "SwitchML": "switchml",
@@ -133,7 +133,7 @@ DIGITS_ROWS = {
     "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",
     "libra, k = 0.1 %": "libra-k0.1",
     "libra, k = 1 %, narrow pairs": "libra-k1-bits8-narrow",
-    "FediAC, the paper's votes and width": "fediac-bound",
+    "FediAC, the paper's votes and width": "fediac",
     "libra": "libra",
     "SwitchML, 7 bits": "switchml-bits7",
     "FedAvg": "fedavg",
@@ -141,8 +141,8 @@ DIGITS_ROWS = {
 
 
 TIME_ROWS = {
-    "FediAC, the paper's votes, width tuned": "fediac",
-    "FediAC, the paper's votes and width": "fediac-bound",
+    "FediAC, the paper's votes, width tuned": "fediac-tuned",
+    "FediAC, the paper's votes and width": "fediac",
     "FediAC, votes for the largest entries": "fediac-topk",
     "FediAC, shared by 16 of them, k = 2 %": "fediac-shared-k2",
     "FediAC, shared, k = 5 %, residuals fade": "fediac-shared-k5-a3-fade0.1",

@@ -44,7 +44,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         str | None,
         typer.Option(
             metavar="A,B,C",
-            help="Run only these: names that --dry-run shows, such as fediac-bound or "
+            help="Run only these: names that --dry-run shows, such as fediac-tuned or "
             "libra.  [default: all]",
         ),
     ] = None,
@@ -126,9 +126,9 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     runs             the list of all stored runs: what they cost and who made them
 
     \b
-    fediac           bits = "tuned": the width that needs the fewest bytes for the
+    fediac           as in 'fediac run': bits = "bound", the smallest above the bound
+    fediac-tuned     bits = "tuned": the width that needs the fewest bytes for the
                      same progress
-    fediac-bound     bits = "bound", as in 'fediac run': the smallest above the bound
 
     \b
     Examples:

@@ -45,8 +45,8 @@ class Entrant:
 _TUNED, _BOUND = ("fediac.bits", "tuned"), ("fediac.bits", "bound")
 
 MAIN = (
-    Entrant("fediac", "fediac", (_TUNED,)),
-    Entrant("fediac-bound", "fediac", (_BOUND,)),
+    Entrant("fediac", "fediac", (_BOUND,)),
+    Entrant("fediac-tuned", "fediac", (_TUNED,)),
     Entrant("switchml", "switchml"),
     Entrant("libra", "libra"),
     Entrant("omnireduce", "omnireduce"),
@@ -54,8 +54,8 @@ MAIN = (
 )
 """All that tables and the accuracy figure compare.
 
-``fediac`` takes the width with the fewest predicted bytes per progress,
-``fediac-bound`` the paper's: the smallest above its bound.
+``fediac`` has the paper's width, the smallest above its bound, as it has everywhere;
+``fediac-tuned`` the one with the fewest predicted bytes per progress.
 """
 
 FEDAVG = MAIN[-1]

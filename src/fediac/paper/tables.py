@@ -40,8 +40,8 @@ _GIVEN = tuple(entrant.name for entrant in MAIN)
 
 
 _LEGEND = (
-    "FediAC's width is tuned by its clients in `fediac` and the paper's in "
-    "`fediac-bound`. `-a4`: threshold 4; `-k1`: k = 1 % of the entries; `-bits8`: 8 "
+    "FediAC's width is the paper's in `fediac` and tuned by its clients in "
+    "`fediac-tuned`. `-a4`: threshold 4; `-k1`: k = 1 % of the entries; `-bits8`: 8 "
     "bits; `-narrow`: indices have as many bits as they need; `-topk`: votes for "
     "the k largest, `-shared`: and 16 entries share one, with "
     "threshold 3 and an adaptive width unless one of them is given; `-fade0.1`: a "

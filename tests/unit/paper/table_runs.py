@@ -24,7 +24,7 @@ MISSED = [0.5] * 100
 def compared() -> list[Run]:
     return [
         make_run(UP, entrant="fediac", round_mib=100.0),
-        make_run((0.2, *UP), entrant="fediac-bound", round_mib=90.0),
+        make_run((0.2, *UP), entrant="fediac-tuned", round_mib=90.0),
         make_run(UP[1:], entrant="switchml", round_mib=500.0),
         make_run(MISSED, entrant="omnireduce", round_mib=1.0),
         make_run((0.9,), entrant="fediac-n20-a20", round_mib=1.0),

@@ -356,7 +356,7 @@ def test_a_figure_says_what_it_lacks(
     assert capsys.readouterr().err == told
     paper_command(replace(request, scope=replace(scope, entrants=())))
     assert capsys.readouterr().err == (
-        "fig-accuracy lacks cifar10-iid fediac-bound seed 1, cifar10-iid switchml seed "
+        "fig-accuracy lacks cifar10-iid fediac-tuned seed 1, cifar10-iid switchml seed "
         "1, cifar10-iid libra seed 1, cifar10-iid omnireduce seed 1 and 1 more: not "
         "stored\n"
     )

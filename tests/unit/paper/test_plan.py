@@ -77,7 +77,7 @@ def test_equal_thresholds_of_few_clients_are_run_once() -> None:
     # 5, 10, 15 and 20 % of 8 are 1, 1, 2 and 2; of 16 they are 1, 2, 3 and 4.
     assert names(plan) == [
         "fediac-a1",
-        "fediac",
+        "fediac-tuned",
         "fediac-n16-a5",
         "fediac-n16-a10",
         "fediac-n16-a15",
@@ -88,7 +88,7 @@ def test_equal_thresholds_of_few_clients_are_run_once() -> None:
 def test_sweeps_run_every_candidate_once() -> None:
     plan = make_plan([Product.SWEEPS], Scope(only=("cifar10-iid",)))
     assert len(plan) == 51
-    assert {"fediac", "switchml", "libra", "omnireduce"} < set(names(plan))
+    assert {"fediac-tuned", "switchml", "libra", "omnireduce"} < set(names(plan))
 
 
 def test_theory_needs_no_stored_run() -> None:
@@ -119,7 +119,7 @@ def test_a_setting_that_is_the_scenarios_own_may_be_called_by_either_name() -> N
     )
     plan = make_plan([Product.SWEEPS], scope)
     assert [run.label for run in plan] == [
-        "cifar10-iid fediac seed 1",
+        "cifar10-iid fediac-tuned seed 1",
         "cifar10-iid switchml seed 1",
         "cifar10-iid libra seed 1",
         "cifar10-noniid fediac-a3 seed 1",

@@ -50,13 +50,13 @@ def without_none(table: dict[str, Any]) -> dict[str, Any]:
 
 def test_all_runs_are_read_by_scenario_entrant_and_seed(tmp_path: Path) -> None:
     store(tmp_path, "cifar10-iid", "switchml")
-    store(tmp_path, "cifar10-iid", "fediac-bound", 10)
-    store(tmp_path, "cifar10-iid", "fediac-bound", 2)
+    store(tmp_path, "cifar10-iid", "fediac-tuned", 10)
+    store(tmp_path, "cifar10-iid", "fediac-tuned", 2)
     store(tmp_path, "cifar100-iid", "fediac", n_rounds=5)
     runs = read_stored(tmp_path)
     assert [(run.scenario, run.entrant, run.seed) for run in runs] == [
-        ("cifar10-iid", "fediac-bound", 2),
-        ("cifar10-iid", "fediac-bound", 10),
+        ("cifar10-iid", "fediac-tuned", 2),
+        ("cifar10-iid", "fediac-tuned", 10),
         ("cifar10-iid", "switchml", 1),
         ("cifar100-iid", "fediac", 1),
     ]

@@ -21,7 +21,7 @@ MISSED = [0.3] * 100
 
 def tried() -> list[Run]:
     return [
-        make_run(UP, entrant="fediac", round_mib=100.0),
+        make_run(UP, entrant="fediac-tuned", round_mib=100.0),
         make_run(UP, entrant="fediac-a2", round_mib=120.0),
         make_run(UP[1:], entrant="fediac-a1", round_mib=180.0),
         make_run(MISSED, entrant="fediac-a4", round_mib=5.0),
@@ -38,7 +38,7 @@ def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
     assert [(each.entrant, each.setting) for each in found] == [
         ("fediac-a1", "a = 1"),
         ("fediac-a2", "a = 2"),
-        ("fediac", "a = 3"),
+        ("fediac-tuned", "a = 3"),
         ("fediac-a4", "a = 4"),
         ("switchml-bits6", "b = 6"),
         ("switchml-bits7", "b = 7"),
@@ -47,14 +47,14 @@ def test_every_setting_of_a_family_is_listed_and_the_best_marked() -> None:
         ("switchml-bits12", "b = 12"),
         ("switchml-bits14", "b = 14"),
     ]
-    assert [each.entrant for each in found if each.least_traffic] == ["fediac"]
+    assert [each.entrant for each in found if each.least_traffic] == ["fediac-tuned"]
     assert [each.entrant for each in found if each.fastest] == ["fediac-a1"]
     documents = as_documents(found)
     assert [each["reached"] for each in documents[:4]] == [True, True, True, False]
     assert documents[2] == {
         "scenario": "cifar10-iid",
         "family": "fediac",
-        "entrant": "fediac",
+        "entrant": "fediac-tuned",
         "setting": "a = 3",
         "least_traffic": True,
         "fastest": False,
@@ -76,7 +76,7 @@ def test_a_setting_alone_is_never_the_best() -> None:
 
 
 def test_settings_that_were_not_run_are_listed_as_such() -> None:
-    runs = [make_run(UP, entrant=name) for name in ("fediac", "fediac-a2")]
+    runs = [make_run(UP, entrant=name) for name in ("fediac-tuned", "fediac-a2")]
     text = render_markdown(list_candidates(runs))
     cells = "not run | **300.0** in 3, *30.0 s* | 300.0 in 3, 30.0 s | not run"
     assert f"| CIFAR-10, IID | {cells} |\n" in text

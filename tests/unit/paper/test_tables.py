@@ -20,7 +20,7 @@ def test_rows_tell_rounds_traffic_and_time_to_the_target() -> None:
     rows = as_documents(list_rows(compared(), "slow"))
     assert [row["algorithm"] for row in rows] == [
         "fediac",
-        "fediac-bound",
+        "fediac-tuned",
         "switchml",
         "omnireduce",
     ]
@@ -54,7 +54,7 @@ def test_the_cheapest_setting_of_a_sweep_has_a_row_of_its_own() -> None:
     block = blocks_of(swept())[0]
     assert [line.entrant for line in block.lines] == [
         "fediac",
-        "fediac-bound",
+        "fediac-tuned",
         "fediac-topk-a4",
         "fediac-topk-a6",
         "switchml",

@@ -25,14 +25,14 @@ ENTRANTS: dict[str, dict[str, Any]] = {
     "omnireduce": {"color": GREEN, "marker": "^"},
     "switchml": {"color": VERMILION, "marker": "s"},
     "libra": {"color": ORANGE, "marker": "D"},
-    "fediac-bound": {"color": SKY, "marker": "o"},
+    "fediac-tuned": {"color": SKY, "marker": "o"},
     "fediac": {"color": BLUE, "marker": "o"},
 }
 """Style of each entrant, in the order of drawing: FediAC comes last, so on top."""
 
 LABELS = {
     "fediac": "FediAC",
-    "fediac-bound": "FediAC, b at the bound",
+    "fediac-tuned": "FediAC, tuned b",
     "switchml": "SwitchML",
     "libra": "libra",
     "omnireduce": "OmniReduce",

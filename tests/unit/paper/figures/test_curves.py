@@ -22,7 +22,7 @@ Draw = Callable[[list[Run], Path], Numbers]
 Count = Callable[[list[Run]], Numbers]
 
 SVG = "{http://www.w3.org/2000/svg}"
-MAIN = ("fediac", "fediac-bound", "switchml", "libra", "omnireduce", "fedavg")
+MAIN = ("fediac", "fediac-tuned", "switchml", "libra", "omnireduce", "fedavg")
 FIVE = (
     "cifar10-iid",
     "cifar10-noniid",

@@ -83,7 +83,7 @@ def test_several_seeds_give_mean_and_range_of_common_rounds() -> None:
 
 
 def test_only_entrants_of_the_comparison_are_drawn_ours_last() -> None:
-    names = ("fediac", "fediac-bound", "libra-k5", "libra", "fediac-n30-a10", "fedavg")
+    names = ("fediac", "fediac-tuned", "libra-k5", "libra", "fediac-n30-a10", "fedavg")
     runs = [make_run([0.3], entrant=name) for name in names]
     rows = [
         row for row in accuracy_numbers(runs, until_s=9.0) if row["switch"] == "fast"
@@ -91,7 +91,7 @@ def test_only_entrants_of_the_comparison_are_drawn_ours_last() -> None:
     assert [row["entrant"] for row in rows] == [
         "fedavg",
         "libra",
-        "fediac-bound",
+        "fediac-tuned",
         "fediac",
     ]
 
@@ -184,12 +184,12 @@ def test_other_algorithms_and_partitions_are_left_out() -> None:
 def test_two_runs_for_one_point_are_refused() -> None:
     runs = [
         make_run([0.3], entrant=name, data=DIRICHLET)
-        for name in ("fediac", "fediac-bound")
+        for name in ("fediac", "fediac-tuned")
     ]
     with pytest.raises(RunError) as caught:
         noniid_numbers(runs)
     assert str(caught.value) == (
-        "cifar10-iid/fediac and cifar10-iid/fediac-bound with seed 1 would be the same "
+        "cifar10-iid/fediac and cifar10-iid/fediac-tuned with seed 1 would be the same "
         "point of the figure; leave one out"
     )
 

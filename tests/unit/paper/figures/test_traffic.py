@@ -30,11 +30,11 @@ def test_least_traffic_is_on_top_and_who_is_not_there_below(tmp_path: Path) -> N
     words, _ = draw(
         tmp_path / "traffic.svg",
         make_run(UP, entrant="fediac", round_mib=100.0),
-        make_run((0.2, *UP), entrant="fediac-bound", round_mib=20.5),
+        make_run((0.2, *UP), entrant="fediac-tuned", round_mib=20.5),
         make_run(UP[1:], entrant="switchml", round_mib=1000.0),
         make_run((0.4,), entrant="libra", round_mib=7.0),
     )
-    names = ["fediac-bound", "fediac", "switchml", "libra"]
+    names = ["fediac-tuned", "fediac", "switchml", "libra"]
     assert [word for word in words if word in names] == names
     said = [word for word in words if word.endswith((" s", " in 1"))]
     assert said == [

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,14 +7,22 @@ import numpy as np
 import pytest
 
 from fediac.errors import RemoteProtocolError
-from fediac.wire.header import HEADER, HEADER_BYTES, Flag, Kind
+from fediac.wire.header import HEADER, HEADER_BYTES, Flag, Kind, Reason
 from fediac.wire.packet import Packet, decode, encode
+from fediac.wire.tag import is_tag_right, session_key, tagged
 from tests.support import refuses
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "packets.json").read_text()
 )
-by_name = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+TAGGED = [vector for vector in VECTORS if "key" in vector]
+
+
+def for_each(vectors: list[dict[str, Any]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("vector", vectors, ids=lambda vector: vector["name"])
+
+
+by_name = for_each(VECTORS)
 
 
 def packet_of(vector: dict[str, Any]) -> Packet:
@@ -40,6 +49,33 @@ def test_arrays_of_headers_read_the_same_fields(vector: dict[str, Any]) -> None:
     shared = "threshold" if "threshold" in fields else "count"
     fields["threshold_or_count"] = fields.pop(shared)
     assert {name: int(header[name]) for name in fields} == fields
+
+
+def test_golden_packets_have_all_kinds_flags_and_reasons() -> None:
+    packets = [packet_of(vector) for vector in VECTORS]
+    errors = [packet for packet in packets if packet.kind == Kind.ERROR]
+    assert {packet.kind for packet in packets} == set(Kind)
+    assert {flag for packet in packets for flag in packet.flags} == set(Flag)
+    assert {packet.part for packet in errors} == set(Reason)
+
+
+@for_each(TAGGED)
+def test_golden_tags_are_made_to_the_bit(vector: dict[str, Any]) -> None:
+    untagged = replace(packet_of(vector), tag=0)
+    key = bytes.fromhex(vector["key"])
+    assert tagged(encode(untagged), key).hex() == vector["packet"]
+
+
+@for_each(TAGGED)
+def test_golden_tags_are_right_under_the_key_of_their_session(
+    vector: dict[str, Any],
+) -> None:
+    job_key = None if vector["job_key"] is None else bytes.fromhex(vector["job_key"])
+    session = vector["fields"]["session"]
+    data = bytes.fromhex(vector["packet"])
+    assert session_key(job_key, session).hex() == vector["key"]
+    assert is_tag_right(data, session_key(job_key, session))
+    assert not is_tag_right(data, session_key(job_key, session + 1))
 
 
 VALID = encode(Packet(Kind.MAX, session=1, exchange=3, client=4))

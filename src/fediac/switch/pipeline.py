@@ -135,6 +135,7 @@ class Switch:
         present: int | None = None,
         n_observers: int = 0,
         register_bytes: int | None = None,
+        session: int | None = None,
     ) -> Job:
         """Return a new job, which gets a part of the registers.
 
@@ -144,6 +145,7 @@ class Switch:
             n_observers: Clients beside these that add nothing and get every answer;
                 they have the numbers from ``n_clients`` on.
             register_bytes: How much to take; by default the largest free piece.
+            session: Its number; by default how many there have been.
         """
         n_clients = as_whole("n_clients", n_clients)
         check_n_clients(n_clients)
@@ -155,7 +157,8 @@ class Switch:
         with self._lock:
             base, layout = self._find_room(n_clients + n_observers, register_bytes)
             self._n_opened += 1
-            job = Job(self._n_opened, base, layout, present, n_observers)
+            number = self._n_opened if session is None else session
+            job = Job(number, base, layout, present, n_observers)
             self._jobs[job.session] = job
             self._list_jobs()
             self._registers[base : base + layout.register_bytes] = 0

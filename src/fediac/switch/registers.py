@@ -73,6 +73,12 @@ def check_n_clients(n_clients: int) -> None:
         )
 
 
+def least_register_bytes(n_clients: int, payload_bytes: int) -> int:
+    """Return the fewest bytes a job works with: a slot of a sum in each half."""
+    head = SLOT.size + _align(bitmap_bytes(n_clients))
+    return RECORD_BYTES + 2 * head + 2 * (head + _align(payload_bytes))
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Where the registers of one job are, relative to its region's first byte."""
@@ -90,8 +96,8 @@ class Layout:
                 f"must be at most {MAX_REGISTER_BYTES} (32-bit "
                 f"addresses), got {self.register_bytes}",
             )
-        if self.half_bytes < self.slot_bytes(Kind.SUM):
-            needed = self.halves_at + 2 * self.slot_bytes(Kind.SUM)
+        needed = least_register_bytes(self.n_clients, self.payload_bytes)
+        if self.register_bytes < needed:
             raise ArgumentError(
                 "register_bytes",
                 f"must be at least {needed} for two packets of "

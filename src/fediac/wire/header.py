@@ -33,10 +33,20 @@ class Kind(IntEnum):
     SUM = 3
     BLOCK_SUM = 4
     INDEXED_SUM = 5
+    OPEN = 16
+    """From here on, see `fediac.wire.control`."""
+    OPENED = 17
+    CLOSE = 18
+    CLOSED = 19
+    JOIN = 20
+    COOKIE = 21
+    WELCOME = 22
     WAIT = 23
     """From the switch: the packet is counted already, and ``count`` clients are in."""
+    ABORT = 24
     ERROR = 25
-    """From the switch: the packet contradicts its exchange, see `Reason`."""
+    """From the switch: the packet cannot be taken, see `Reason`."""
+    ALIVE = 26
 
 
 EXCHANGES = frozenset(Kind(number) for number in range(1, 6))
@@ -44,12 +54,37 @@ EXCHANGES = frozenset(Kind(number) for number in range(1, 6))
 
 
 class Reason(IntEnum):
-    """In an error's ``part``: what differs from the exchange that runs."""
+    """In an error's ``part``: why a packet cannot be taken.
+
+    The first two are about an exchange that runs, and their errors are a header alone.
+    All others have a body with what the switch has and what the packet had; see
+    `fediac.wire.control.Refusal`.
+    """
 
     SETTINGS = 1
     """Its kind (``n_items``), or its threshold or widths (``aux``)."""
     ITEMS = 2
     """How many items the packet, or addresses the sum, has (``n_items``, ``aux``)."""
+    UNKNOWN_SESSION = 3
+    """There is no such session, or the switch has been started since."""
+    VERSION = 4
+    """The packet is of another version of the protocol."""
+    KEY = 5
+    """The tag is not that of the job's or session's key."""
+    JOBS = 6
+    """There are as many jobs as the switch takes."""
+    MEMORY = 7
+    """A job's registers are too few for a session of so many members and bytes."""
+    MEMBERS = 8
+    """A session cannot have so many members."""
+    PAYLOAD = 9
+    """A packet may not have so many bytes of items."""
+    EPOCH = 10
+    """The job's coordinator has been started again since."""
+    SESSION = 11
+    """The job has had a session with this number or a later one."""
+    MEMBER = 12
+    """The session has no member with this number in this role."""
 
 
 PAYLOAD_UNIT = 64

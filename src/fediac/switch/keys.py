@@ -1,0 +1,40 @@
+"""Who may use the switch: the keys of jobs, and cookies that prove an address."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fediac.wire.tag import session_key, siphash
+
+Address = bytes
+"""Where a datagram came from, or goes: as its socket writes it, opaque here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The keys of jobs; without any, tags tell damage but not who sent a packet.
+
+    Attributes:
+        default: Of all jobs that have no key of their own; None: these need none.
+        of_jobs: Job -> its own key.
+    """
+
+    default: bytes | None = None
+    of_jobs: Mapping[int, bytes] = field(default_factory=dict)
+
+    def session_key(self, job: int, session: int) -> bytes:
+        """Return the key of the tags in one session of a job."""
+        return session_key(self.of_jobs.get(job, self.default), session)
+
+    def every_session_key(self, session: int) -> Iterator[bytes]:
+        """Yield the keys that a session's tags may have, whatever its job is."""
+        for key in {self.default, *self.of_jobs.values()}:
+            yield session_key(key, session)
+
+
+def cookie_of(secret: bytes, address: Address, session: int, client: int) -> int:
+    """Return what only who receives at ``address`` can say, never 0.
+
+    Nothing is kept for it: the switch makes it again to compare.
+    """
+    asked = session.to_bytes(8, "big") + client.to_bytes(2, "big") + address
+    return siphash(secret, asked) or 1

@@ -69,6 +69,10 @@ class RemoteProtocolError(FediacError):
     """A peer's packet breaks the protocol; sockets drop it and count the reason."""
 
 
+class SessionError(FediacError):
+    """A session over a network cannot go on; another attempt may."""
+
+
 class TraceError(FediacError, ValueError):
     """A trace of rates cannot be used: damaged, decreasing, negative or silent."""
 

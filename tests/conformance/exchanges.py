@@ -103,7 +103,7 @@ class Asker:
             dense[mine] += levels
             is_sent[mine] = True
             rows = self.make(levels.astype(np.int32))
-            asked[client] = BlockSum(self.make(mine), rows)
+            asked[client] = BlockSum(self.make(mine), rows, n_blocks)
         union = np.flatnonzero(is_sent)
         return asked, {"blocks": union, "totals": dense[union].astype(np.int32)}
 

@@ -106,7 +106,7 @@ class OmniReduce(ErrorFeedback):
         indices = indices[values[indices] != 0]
         chosen = values[indices]
         levels = stochastic_round(chosen, indices, grid, stream.purpose("rounding"))
-        totals: BlockTotals = yield from ask(self._blocks(indices, levels))
+        totals: BlockTotals = yield from ask(self._blocks(indices, levels, dim))
         left = subtract_sent(chosen, levels, grid)
         if kept is not None:
             kept[indices] = left
@@ -127,7 +127,7 @@ class OmniReduce(ErrorFeedback):
     def _count(self, dim: int) -> int:
         return count_share("n_sent", self.n_sent, of=dim, what="dim")
 
-    def _blocks(self, indices: Indices, levels: Levels) -> BlockSum:
+    def _blocks(self, indices: Indices, levels: Levels, dim: int) -> BlockSum:
         """Return the blocks that hold ``indices``, zero but for their levels."""
         xp = array_namespace(indices)
         numbers = indices // self.block
@@ -137,7 +137,7 @@ class OmniReduce(ErrorFeedback):
         )
         row = xp.searchsorted(blocks, numbers)
         rows[row, indices % self.block] = xp.astype(levels, xp.int32)
-        return BlockSum(blocks, rows)
+        return BlockSum(blocks, rows, n_blocks=-(-dim // self.block))
 
 
 def _spread(n_chosen: int, n_blocks: int) -> Blocks:

@@ -77,11 +77,13 @@ class BlockSum:
     Attributes:
         blocks: Numbers of this client's blocks, ascending.
         levels: int32, one row of ``block_length`` levels for each block.
+        n_blocks: Blocks that there are, whoever has them; equal on all clients.
         phase: What the ledger calls this exchange.
     """
 
     blocks: Indices
     levels: Levels
+    n_blocks: int
     phase: str = "blocks"
 
 

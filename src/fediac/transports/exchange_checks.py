@@ -28,6 +28,7 @@ from fediac.transports.argument_checks import dtype_name
 _SAME: dict[type[Exchange], tuple[str, ...]] = {
     Tally: ("dim", "threshold"),
     Sum: ("n_levels", "bits_up", "bits_down", "limit"),
+    BlockSum: ("n_blocks",),
     IndexedSum: ("size", "bits", "is_narrow"),
     ServerSum: ("bits", "index_bits"),
 }

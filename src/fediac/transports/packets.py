@@ -25,6 +25,7 @@ class Pieces:
     ) -> None:
         bits_down = bits if bits_down is None else bits_down
         self._n_items = n_items
+        self.bits_down = bits_down
         self._per_packet = lanes_per_packet(bits, bits_down, payload_bytes)
         self.n_bytes = self._per_packet * bits // 8
         self.n_packets = max(1, -(-n_items // self._per_packet))
@@ -33,6 +34,14 @@ class Pieces:
             self._per_part = lanes_per_part(bits_down, payload_bytes)
         self.n_answer_bytes = self._per_packet * bits_down // 8
         self.n_part_bytes = self._per_part * bits_down // 8
+
+    def n_parts(self, n_items: int) -> int:
+        """Return how many packets answer one of ``n_items`` items."""
+        return max(1, -(-n_items // self._per_part))
+
+    def n_part_items(self, n_items: int, part: int) -> int:
+        """Return how many items one of them has."""
+        return min(self._per_part, n_items - part * self._per_part)
 
     def n_answers(self, start: int, stop: int) -> int:
         """Return how many packets answer packets ``start..stop-1``."""
@@ -51,20 +60,27 @@ class Pieces:
 
 
 def require_slots(
-    layout: Layout, kind: Kind, threshold: int = 1, widths: Widths | None = None
+    layout: Layout,
+    kind: Kind,
+    threshold: int = 1,
+    widths: Widths | None = None,
+    *,
+    at_least: int = 1,
 ) -> int:
     """Return how many slots an exchange gets.
 
     Raises:
-        ValueError: The registers hold not even one a half.
+        ValueError: The registers hold fewer than ``at_least`` a half; where packets get
+            lost, it takes two.
     """
     n_slots = layout.n_slots(kind, threshold, widths)
-    if n_slots:
+    if n_slots >= at_least:
         return n_slots
-    least = layout.least_bytes(kind, 1, threshold, widths)
+    least = layout.least_bytes(kind, at_least, threshold, widths)
+    number = {1: "two", 2: "four"}.get(at_least, str(2 * at_least))
     raise ArgumentError(
         "register_bytes",
-        f"must be at least {least} for two packets of a {kind.name.lower()} from "
+        f"must be at least {least} for {number} packets of a {kind.name.lower()} from "
         f"{say_count(layout.n_clients, 'client')}, got {layout.register_bytes}",
     )
 

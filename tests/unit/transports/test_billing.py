@@ -54,7 +54,7 @@ BILLS: dict[str, tuple[Any, Any, tuple[int, int], tuple[int, int], str]] = {
         "switch",
     ),
     "blocksum": (
-        BlockSum(np.array([2, 3]), rows(2)),
+        BlockSum(np.array([2, 3]), rows(2), 4),
         BlockTotals(np.array([1, 2, 3]), rows(3), 2),
         (10, 32),
         (15, 32),
@@ -138,11 +138,11 @@ def test_blocks_are_announced_up_and_down_unless_block_0_is_there(
     first_block: int, n_down: int
 ) -> None:
     blocks = np.array([first_block, 8])
-    found = bill(BlockSum(blocks, rows(2)), BlockTotals(blocks, rows(2), 2))
+    found = bill(BlockSum(blocks, rows(2), 9), BlockTotals(blocks, rows(2), 2))
     assert [row.n_packets(WIRE) for row in found] == [3, n_down]
 
 
 def test_no_blocks_at_all_are_still_announced() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    found = bill(BlockSum(nothing, rows(0)), BlockTotals(nothing, rows(0), 2))
+    found = bill(BlockSum(nothing, rows(0), 9), BlockTotals(nothing, rows(0), 2))
     assert [row.n_packets(WIRE) for row in found] == [1, 1]

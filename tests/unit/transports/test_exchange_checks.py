@@ -22,7 +22,7 @@ GOOD: dict[str, Any] = {
     "max": Max(np.float32(1.0)),  # type: ignore[arg-type] # a number of NumPy's
     "sum": Sum(LANES, 10, 12, 12, 3),
     "tensors": Sum(torch.from_numpy(LANES), 10, 12, 12, 3),
-    "blocks": BlockSum(np.arange(2), np.ones((2, 5), np.int32)),
+    "blocks": BlockSum(np.arange(2), np.ones((2, 5), np.int32), 2),
     "indexed": IndexedSum(np.arange(10), np.ones(10, np.int32), 10),
     "server": ServerSum(FLOATS),
 }
@@ -78,7 +78,7 @@ def test_what_is_no_exchange_is_refused(yielded: Any, got: str) -> None:
         ),
         (Max("a"), "Max: peak must be a number, got str"),  # type: ignore[arg-type]
         (
-            BlockSum(np.arange(2), np.ones((2, 5))),
+            BlockSum(np.arange(2), np.ones((2, 5)), 2),
             "BlockSum: levels must be an array of int32 or int64, got float64",
         ),
         (

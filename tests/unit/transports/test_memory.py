@@ -37,7 +37,9 @@ N_LEVELS = 600
 EXCHANGES: dict[str, Exchange] = {
     "tally": Tally(pack_bits(np.ones(64 * 100, dtype=bool)), 64 * 100, 1, 1.0, 8),
     "sum": Sum(pack_lanes(np.full(N_LEVELS, 1), 12), N_LEVELS, 12, 12, 1),
-    "blocks": BlockSum(np.arange(1, 101), np.ones((100, 2), dtype=np.int32)),
+    "blocks": BlockSum(
+        np.arange(1, 101), np.ones((100, 2), dtype=np.int32), n_blocks=101
+    ),
     "pairs": IndexedSum(np.arange(100), np.ones(100, dtype=np.int32), 100),
 }
 

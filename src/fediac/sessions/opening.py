@@ -1,0 +1,157 @@
+"""A session from its coordinator's side: open it, keep its lease, close it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from fediac.errors import RemoteProtocolError
+from fediac.sessions.pacing import RoundTrip
+from fediac.sessions.words import say_ending, say_refusal
+from fediac.wire.control import (
+    Abort,
+    Close,
+    Closed,
+    Control,
+    Cookie,
+    Open,
+    Opened,
+    Refusal,
+    read_control,
+)
+from fediac.wire.header import EXCHANGES, HEADER_BYTES, Reason
+from fediac.wire.packet import decode, encode
+from fediac.wire.tag import is_tag_right, session_key, tagged
+
+_LEASES = 3
+"""So often in a lease the switch is told to keep it."""
+
+_N_CLOSES = 5
+"""Times that an unanswered close is said; the next open ends the session anyway."""
+
+
+_HINTS = (Reason.KEY, Reason.VERSION)
+"""Refusals that a switch cannot tag with a key that we know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the switch said of the end of a session.
+
+    Attributes:
+        missing: Places of the members that were silent, if that was it.
+    """
+
+    why: str
+    missing: tuple[int, ...] = ()
+
+
+class Opening:
+    """One session, from open to close.
+
+    Attributes:
+        opened: What the switch answered, once it has.
+        ended: Why the switch did not take the session, or gave it up.
+    """
+
+    def __init__(
+        self, asked: Open, job_key: bytes | None, *, patience_us: int, now_us: int
+    ) -> None:
+        self.opened: Opened | None = None
+        self.ended: Ended | None = None
+        self._asked: Open | Close = asked
+        self._lease_us = 1000 * asked.lease_ms
+        self._key = session_key(job_key, asked.session)
+        self._public_key = session_key(None, asked.session)
+        self._patience_us = patience_us
+        self._heard_us = self._due_us = now_us
+        self._trip = RoundTrip()
+        self._n_closes = 0
+        self._is_over = False
+
+    @property
+    def session(self) -> int:
+        """The session's number."""
+        return self._asked.session
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to say."""
+        return self._is_over
+
+    @property
+    def deadline_us(self) -> int | None:
+        """When `send` has something to do."""
+        return None if self._is_over else self._due_us
+
+    def close(self, now_us: int) -> None:
+        """Tell the switch that the session is over."""
+        asked = self._asked
+        if isinstance(asked, Open):
+            self._asked = Close(asked.session, asked.job, asked.epoch, asked.cookie)
+            self._due_us = now_us
+
+    def send(self, now_us: int) -> list[bytes]:
+        """Return the packets to send now."""
+        if self._is_over or now_us < self._due_us:
+            return []
+        if isinstance(self._asked, Close):
+            self._n_closes += 1
+            self._is_over = self._n_closes >= _N_CLOSES
+        elif now_us >= self._heard_us + self._patience_us and self.opened is None:
+            patience_s = self._patience_us / 1e6
+            self._end(f"no answer from the switch for {patience_s:g} s")
+            return []
+        wait_us = self._trip.timeout_us
+        if self.opened is not None and isinstance(self._asked, Open):
+            wait_us = self._lease_us // _LEASES
+        self._due_us = now_us + wait_us
+        return [tagged(encode(self._asked.write()), self._key)]
+
+    def receive(self, datagrams: Iterable[bytes], now_us: int) -> None:
+        """Take what the switch says of sessions; all else is a member's."""
+        for data in datagrams:
+            if len(data) < HEADER_BYTES or data[3] in EXCHANGES:
+                continue
+            is_right = is_tag_right(data, self._key)
+            if not is_right and not is_tag_right(data, self._public_key):
+                continue
+            try:
+                packet = decode(data)
+                said = read_control(packet)
+            except RemoteProtocolError:
+                continue
+            if packet.session == self.session:
+                self._hear(said, now_us, is_right=is_right)
+
+    def _hear(self, said: Control, now_us: int, *, is_right: bool) -> None:
+        if not is_right:
+            # Anybody could have said so; but nothing runs yet that it could harm.
+            is_hint = isinstance(said, Refusal) and said.reason in _HINTS
+            if is_hint and self.opened is None:
+                self._refused(said)
+            return
+        match said:
+            case Cookie(client=0xFFFF) if said.cookie != self._asked.cookie:
+                self._asked = replace(self._asked, cookie=said.cookie)
+                self._due_us = now_us
+            case Opened() if self.opened is None:
+                self.opened = said
+                self._due_us = now_us + self._lease_us // _LEASES
+            case Refusal() | Abort():
+                self._refused(said)
+            case Closed():
+                self._is_over = isinstance(self._asked, Close)
+            case _:
+                pass
+
+    def _refused(self, said: Control) -> None:
+        match said:
+            case Refusal(client=0xFFFF):
+                self._end(say_refusal(said))
+            case Abort() if isinstance(self._asked, Open):
+                self._end(say_ending(said), said.missing)
+            case _:
+                pass
+
+    def _end(self, why: str, missing: tuple[int, ...] = ()) -> None:
+        self.ended = self.ended or Ended(why, missing)
+        self._is_over = True

@@ -157,6 +157,16 @@ def lock_folder(folder: Path, *, waits: bool = False) -> Iterator[None]:
         os.close(handle)
 
 
+def lock_file(handle: int, path: Path) -> None:
+    """Lock an open file against other processes of this package, while it is open.
+
+    Raises:
+        RunError: Another process has it.
+    """
+    if sys.platform != "win32":
+        _lock(handle, path, waits=False)
+
+
 if sys.platform != "win32":
     import fcntl
 

@@ -19,6 +19,7 @@ from fediac.errors import INTERRUPTED, ConfigError, RunError, named
 from fediac.files import require_folder
 from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
+from fediac.remote.switch import RemoteSwitch
 from fediac.report.consensus import consensus_notes
 from fediac.runs.error_names import setting_names
 from fediac.runs.progress import ProgressBars
@@ -36,6 +37,7 @@ def run_command(
     resumes: bool,
     as_json: bool,
     allows_other_kernels: bool = False,
+    elsewhere: RemoteSwitch | None = None,
 ) -> None:
     """Run one configuration and show the result."""
     settings = read_settings(config, overrides)
@@ -56,6 +58,7 @@ def run_command(
                 resumes=resumes,
                 observer=bars,
                 allows_other_kernels=allows_other_kernels,
+                elsewhere=elsewhere,
             )
     except KeyboardInterrupt:
         _require_begun([folder])

@@ -77,6 +77,21 @@ def _run(  # noqa: PLR0913 - one parameter for each option
     resume: _Resume = False,
     allow_other_kernels: _OtherKernels = False,
     tensorboard: _Tensorboard = False,
+    switch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Send all packets over UDP to a 'fediac switch' there, for the same "
+            "bits. FEDIAC_KEY in the environment is its key, if it has one.",
+        ),
+    ] = None,
+    wait: Annotated[
+        int,
+        count_option(
+            "With --switch: seconds to wait for a switch that does not answer.",
+            at_least=0,
+        ),
+    ] = 60,
     as_json: AsJson = False,
 ) -> None:
     """Train with one algorithm, from a settings file.
@@ -109,9 +124,11 @@ def _run(  # noqa: PLR0913 - one parameter for each option
       fediac run digits.toml --set algorithm=libra --set seed=2 --out runs/libra-2
       fediac run digits.toml --set 'network.switches=["fast", "slow"]'
       fediac run digits.toml --resume
+      fediac run digits.toml --switch 127.0.0.1:4900
       fediac run results/runs/cifar10-iid.zip/fediac/seed1/config.toml
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.api.commands import run_command
+    from fediac.remote.options import remote_switch
 
     run_command(
         config,
@@ -120,6 +137,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
         resumes=resume,
         as_json=as_json,
         allows_other_kernels=allow_other_kernels,
+        elsewhere=remote_switch(switch, wait_s=wait),
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.compressors.protocol import Compressor
-from fediac.core.exchange import Exchange
+from fediac.core.exchange import Exchange, ServerSum
 from fediac.core.widths import Widths
 from fediac.errors import AlgorithmError, ConfigError
 
@@ -204,3 +204,12 @@ def union_of(n_chosen: int, conditions: Conditions, n_clients: int, of: int) -> 
         of: Entries that are looked at.
     """
     return round(of * share_of_some(n_chosen / conditions.dim, n_clients))
+
+
+def sends_to_server(compressor: Compressor, dim: int) -> bool:
+    """Return whether a round is expected to need the far server, if that is known."""
+    expect = getattr(compressor, "expect", None)
+    if expect is None:
+        return False
+    asked = (each for step in expect(Conditions(dim)) for each in step)
+    return any(each.kind is ServerSum for each in asked)

@@ -11,6 +11,7 @@ from fediac.compressors.forecast import (
     AsksSum,
     asks_of,
     check_dim,
+    sends_to_server,
     tally_threshold,
 )
 from fediac.compressors.setting_fields import setting_fields
@@ -128,6 +129,25 @@ def check_algorithm(
         require_capacity(first, layout)
     if settings.network.memory == "bounded":
         _require_windows(first, register_bytes, number)
+
+
+def require_no_server(settings: RunSettings, *, n_clients: int, dim: int) -> None:
+    """Refuse what sends to a far server, which a switch elsewhere has none of.
+
+    Raises:
+        ConfigError: The algorithm does.
+    """
+    name = settings.algorithm
+    compressor = make_compressor(
+        settings, n_clients=n_clients, dim=dim, settled=Settled()
+    )
+    if not sends_to_server(compressor, dim):
+        return
+    what = "tuning = 'server'" if is_tuned_by_server(settings) else name
+    raise ConfigError(
+        f"--switch: {what} sends floats to a far server, and a switch adds integers "
+        "alone; take fediac, switchml or omnireduce, or run without --switch"
+    )
 
 
 def _check_tuning(settings: RunSettings) -> None:

@@ -11,10 +11,15 @@ from fediac.compressors import Compressor, Libra, choose_hot
 from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.core.shares import parse_share
-from fediac.errors import ArgumentError, ConfigError
+from fediac.errors import ArgumentError, ConfigError, LocalProtocolError
 from fediac.partition import require_beta
 from fediac.plugins import require_algorithm
-from fediac.runs.algorithm import Settled, check_algorithm, make_compressor
+from fediac.runs.algorithm import (
+    Settled,
+    check_algorithm,
+    make_compressor,
+    require_no_server,
+)
 from fediac.runs.settings import RunSettings, StopSettings
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
@@ -24,6 +29,7 @@ from fediac.training.engines import make_engine
 from fediac.training.federation import Federation, Progress
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
+from fediac.transports.protocol import SwitchElsewhere
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
@@ -50,8 +56,14 @@ class PreparedRun:
         )
 
 
-def prepare_run(settings: RunSettings) -> PreparedRun:
+def prepare_run(
+    settings: RunSettings, elsewhere: SwitchElsewhere | None = None
+) -> PreparedRun:
     """Return the run that ``settings`` describe.
+
+    Args:
+        settings: All of them.
+        elsewhere: Where sums are made; None: in this process.
 
     Raises:
         FediacError, ValueError: A setting does not fit the data, the model or the
@@ -71,6 +83,8 @@ def prepare_run(settings: RunSettings) -> PreparedRun:
     engine = _make_engine(settings, dataset, partition)
     switch = Switch(settings.network.register_bytes)
     dim = engine.model.dim
+    if elsewhere is not None:
+        require_no_server(settings, n_clients=n_participants, dim=dim)
     check_algorithm(settings, n_clients=n_participants, dim=dim, switch=switch)
     federation = Federation(
         engine=engine,
@@ -79,7 +93,7 @@ def prepare_run(settings: RunSettings) -> PreparedRun:
         n_participants=n_participants,
         rate=settings.train.rate,
         seed=settings.seed,
-        switch=switch,
+        switch=elsewhere or switch,
         statistics=settings.train.statistics,
     )
     return PreparedRun(settings, dataset, partition, engine, federation)
@@ -204,7 +218,10 @@ def find_hot(federation: Federation, libra: Libra, progress: Progress) -> Tensor
             counts += unpack_bits(largest(each.update, n_sent), dim)
         parameters = parameters - _mean([each.update for each in trained])
         statistics = statistics - _mean([each.statistics for each in trained])
-    n_hot = min(federation.switch.indexed_capacity(federation.n_clients), dim)
+    switch = federation.switch
+    if not isinstance(switch, Switch):
+        raise LocalProtocolError("libra needs a switch in this process")
+    n_hot = min(switch.indexed_capacity(federation.n_clients), dim)
     hot: Tensor = choose_hot(counts, n_hot)
     return hot
 

@@ -45,6 +45,7 @@ from fediac.runs.tensorboard import open_log
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
 from fediac.training.federation import FederatedRound, Progress
+from fediac.transports.protocol import SwitchElsewhere
 
 
 class Observer(Protocol):
@@ -124,6 +125,7 @@ def run_experiment(
     observer: Observer | None = None,
     keeps_model: bool = True,
     allows_other_kernels: bool = False,
+    elsewhere: SwitchElsewhere | None = None,
 ) -> Summary:
     """Run until a stop is reached, write everything to ``folder``, return the summary.
 
@@ -136,6 +138,7 @@ def run_experiment(
             is measured stays, but a complete run cannot go on for longer.
         allows_other_kernels: Go on where the last bits will be others, with other
             kernels or on another processor; ``config.toml`` then says so.
+        elsewhere: Where sums are made; None: in this process. The bits are the same.
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
@@ -152,7 +155,7 @@ def run_experiment(
         allows_other_kernels=allows_other_kernels,
     )
     check()
-    prepared = prepare_run(settings)
+    prepared = prepare_run(settings, elsewhere)
     try:
         _networks(prepared, Settled())  # refuses those that cannot be
         run = _Run(prepared, folder, observer, began, keeps_model)

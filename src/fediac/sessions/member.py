@@ -160,6 +160,10 @@ class Member:
         self._exchange += 1
         self._make_question()
 
+    def awake(self, now_us: int) -> None:
+        """Go on after a time in which nobody sent or listened for it."""
+        self._heard_us = now_us
+
     def take_answer(self) -> Answer | None:
         """Return the answer to the exchange once it is there; another may be asked."""
         if self._question is None or not self._question.is_done:

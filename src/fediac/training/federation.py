@@ -25,6 +25,7 @@ from fediac.switch import Switch
 from fediac.training.flat_model import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
+from fediac.transports.protocol import SwitchElsewhere
 from fediac.transports import RoundResult, aggregate
 
 STATISTICS_BITS = 24
@@ -108,7 +109,7 @@ class Federation:
     n_participants: int
     rate: Callable[[int], float]
     seed: int
-    switch: Switch
+    switch: Switch | SwitchElsewhere
     statistics: Statistics = "average"
 
     def start(self) -> Progress:

@@ -1,7 +1,8 @@
 """One round, all clients in lockstep: updates in, mean and residuals and bill out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from array_api_compat import device, is_torch_array
 
@@ -11,8 +12,8 @@ from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.switch.counters import Counters
-from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
+from fediac.switch.registers import Layout
 from fediac.transports.argument_checks import (
     check_arguments,
     check_finite,
@@ -24,6 +25,10 @@ from fediac.transports.arrays import ArrayTransport
 from fediac.transports.capacity import require_capacity
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
+from fediac.transports.protocol import SessionTransport, SwitchElsewhere
+
+LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
+_Ran: TypeAlias = tuple[dict[int, Outcome], Ledger, Counters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     *,
     seed: int,
     round_number: int,
-    switch: Switch | None = None,
+    switch: Switch | SwitchElsewhere | None = None,
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
     phase: str = "",
@@ -92,7 +97,8 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             updates that are present.
         seed: The run's seed.
         round_number: Tells the random numbers of rounds apart.
-        switch: Where sums are made; a new one with 1 MiB of registers by default.
+        switch: Where sums are made: in this process, by default in a new one with 1 MiB
+            of registers, or elsewhere, as by `fediac.RemoteSwitch`.
         states: What the last round returned; fresh ones by default.
         out: ``states`` again, to put the next residuals where the old ones are.
         phase: For a second aggregation in the same round: its name in the ledger, and
@@ -118,26 +124,35 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     if out is not None:
         check_finite(present, states, streams)
     first = next(iter(present))
-    members = sum(1 << client for client in present)
-    switch.forget_peak()
-    job = switch.open(len(updates), present=members)
-    try:
-        require_capacity(compressor, job.layout)
+    # Elsewhere a session may be lost, and the same round run again.
+    targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
+
+    def run(
+        transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
+    ) -> _Ran:
+        require_capacity(compressor, layout)
         clients = {
-            i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
+            i: compressor.run_round(update, states[i], streams[i], out=targets[i])
             for i, update in present.items()
         }
-        transport, n_threads = _transport_for(present[first], switch, job)
         outcomes, ledger = run_lockstep(
             clients, transport, round_number=round_number, n_threads=n_threads
         )
-        facts = _round_facts(outcomes, transport.counters)
-    finally:
-        switch.close(job)
+        return outcomes, ledger, transport.counters
+
+    if isinstance(switch, Switch):
+        outcomes, ledger, counters = _run_here(switch, len(updates), present, run)
+    else:
+        outcomes, ledger, counters = switch.run_session(
+            tuple(present),
+            lambda transport: run(transport, transport.layout, native.n_threads()),
+        )
+    facts = _round_facts(outcomes, counters)
     check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
     ledger = ledger.with_phase(phase) if phase else ledger
     after = tuple(
-        outcomes[i].state if i in outcomes else states[i] for i in range(len(updates))
+        _in_place(outcomes[i].state, buffers[i]) if i in outcomes else states[i]
+        for i in range(len(updates))
     )
     every = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
@@ -146,13 +161,30 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     return RoundResult(mean, after, ledger, facts, every)
 
 
-def _transport_for(
-    update: Update, switch: Switch, job: Job
-) -> tuple[MemoryTransport | ArrayTransport, int]:
-    """Return what carries updates like this one, and how many clients run at a time."""
-    if is_torch_array(update) and device(update).type != "cpu":
-        return ArrayTransport(job), 1
-    return MemoryTransport(switch, job), native.n_threads()
+def _run_here(
+    switch: Switch,
+    n_clients: int,
+    present: Mapping[int, Update],
+    run: Callable[[LocalTransport, Layout, int], _Ran],
+) -> _Ran:
+    """Run a round in a session of a switch in this process."""
+    switch.forget_peak()
+    job = switch.open(n_clients, present=sum(1 << client for client in present))
+    try:
+        update = next(iter(present.values()))
+        if is_torch_array(update) and device(update).type != "cpu":
+            return run(ArrayTransport(job), job.layout, 1)
+        return run(MemoryTransport(switch, job), job.layout, native.n_threads())
+    finally:
+        switch.close(job)
+
+
+def _in_place(state: State, buffer: Update | None) -> State:
+    """Return the state with its residual in ``buffer``, if there is one."""
+    if buffer is None or state.residual is None or state.residual is buffer:
+        return state
+    buffer[:] = state.residual
+    return replace(state, residual=buffer)
 
 
 def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:

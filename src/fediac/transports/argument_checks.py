@@ -16,6 +16,7 @@ from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.errors import ArgumentError, UpdateError, say_count
 from fediac.switch.pipeline import Switch
+from fediac.transports.protocol import SwitchElsewhere
 from fediac.transports.shared_memory import Written
 from fediac.wire.header import MAX_CLIENTS
 
@@ -40,7 +41,7 @@ def check_arguments(
         raise TypeError(
             f"compressor must be one like FediAC(...), with run_round, got {name}"
         )
-    if switch is not None and not isinstance(switch, Switch):
+    if switch is not None and not isinstance(switch, Switch | SwitchElsewhere):
         raise TypeError(f"switch must be a Switch, got {type(switch).__name__}")
     as_whole("n_clients of the compressor", getattr(compressor, "n_clients", None))
     as_whole("seed", seed)

@@ -28,16 +28,10 @@ from fediac.core.exchange import (
     Tally,
     Totals,
 )
-from fediac.core.types import Indices, Packed
+from fediac.core.types import Packed
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
-from fediac.switch.registers import Layout, Widths
-from fediac.transports.packets import (
-    Pieces,
-    require_addresses,
-    require_block,
-    require_slots,
-)
+from fediac.transports.register_count import RegisterCount
 from fediac.transports.server import serve
 from fediac.wire.header import Kind
 
@@ -47,7 +41,7 @@ class ArrayTransport:
 
     def __init__(self, job: Job) -> None:
         self._payload_bytes = job.layout.payload_bytes
-        self._registers = _RegisterCount(job.layout, job.present.bit_count())
+        self._registers = RegisterCount(job.layout, job.present.bit_count())
 
     @property
     def counters(self) -> Counters:
@@ -139,77 +133,3 @@ def add_lanes(
             total = total + unpack_lanes(other[first:last], stop - start, bits_up)
         added.append(pack_lanes(total, bits_down))
     return xp.concat(added)
-
-
-class _RegisterCount:
-    """The counters of a switch, computed instead of counted."""
-
-    def __init__(self, layout: Layout, n_present: int) -> None:
-        self._layout = layout
-        self._n_present = n_present
-        self._packets_in = self._packets_out = self._aggregations = 0
-        self._previous = self._current = 0
-        self._spans_both = False
-        self._peak_bytes = layout.halves_at
-
-    @property
-    def counters(self) -> Counters:
-        return Counters(
-            packets_in=self._packets_in,
-            packets_out=self._packets_out,
-            aggregations=self._aggregations,
-            repeated=0,
-            register_bytes=self._peak_bytes,
-            drops={},
-        )
-
-    def _count(self, n_in: int, n_out: int, n_aggregations: int) -> None:
-        self._packets_in += n_in
-        self._packets_out += n_out
-        self._aggregations += n_aggregations
-
-    def _use(self, n_bytes: int, *, spans_both: bool = False) -> None:
-        """Let an exchange use the half that the last but one used, or both."""
-        is_alone = spans_both or self._spans_both
-        self._previous = 0 if is_alone else self._current
-        self._current, self._spans_both = n_bytes, spans_both
-        used = self._layout.halves_at + self._previous + self._current
-        self._peak_bytes = max(self._peak_bytes, used)
-
-    def add_peak(self) -> None:
-        self._count(self._n_present, 1, 1)
-
-    def add_stream(
-        self, kind: Kind, n_items: int, widths: Widths, threshold: int = 1
-    ) -> None:
-        n_slots = require_slots(self._layout, kind, threshold, widths)
-        bits_up, bits_down = widths
-        pieces = Pieces(n_items, bits_up, self._layout.payload_bytes, bits_down)
-        n_packets = pieces.n_packets
-        n_answers = pieces.n_answers(0, n_packets)
-        self._count(self._n_present * n_packets, n_answers, n_packets)
-        stride = self._layout.slot_bytes(kind, threshold, widths)
-        self._use(min(n_packets, n_slots) * stride)
-
-    def check_block(self, length: int) -> None:
-        require_block(self._layout.payload_bytes, length)
-
-    def add_blocks(self, sent: Sequence[Indices], union: Indices) -> None:
-        n_slots = require_slots(self._layout, Kind.BLOCK_SUM)
-        n_union = union.shape[0]
-        n_in = sum(blocks.shape[0] for blocks in sent) + len(sent)
-        n_bare = int(not n_union or int(union[0]) > 0)
-        self._count(n_in, n_union + n_bare, n_union)
-        xp = array_namespace(union)
-        n_used = xp.unique_values(union % n_slots).shape[0]
-        stride = self._layout.slot_bytes(Kind.BLOCK_SUM)
-        self._use(self._layout.clocks_bytes + n_used * stride)
-
-    def add_indexed(
-        self, counts: Sequence[int], n_union: int, asked: IndexedSum
-    ) -> None:
-        require_addresses(self._layout, asked.size)
-        payload, bits = self._layout.payload_bytes, asked.bits + asked.index_bits
-        n_in = sum(Pieces(count, bits, payload).n_packets for count in counts)
-        self._count(n_in, Pieces(n_union, bits, payload).n_packets, n_union)
-        self._use(self._layout.indexed_bytes(asked.size), spans_both=True)

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol
 
 from fediac import native
 from fediac.compressors.protocol import Outcome, Round
@@ -16,19 +15,7 @@ from fediac.transports.exchange_checks import (
     require_exchanges,
     require_outcome,
 )
-
-
-class Transport(Protocol):
-    """Carries one exchange of all clients and returns the answer."""
-
-    @property
-    def payload_bytes(self) -> int:
-        """Room for items in a packet."""
-        ...
-
-    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
-        """Return the answer to what all clients ask."""
-        ...
+from fediac.transports.protocol import Transport
 
 
 def run_lockstep(

@@ -1,0 +1,204 @@
+"""A switch elsewhere, for rounds whose clients are all in this process.
+
+Each client is a member of its own, with a socket of its own. Nothing is kept between
+rounds, and a round that loses its session is run again from the same updates, so a
+switch that is killed costs a retry.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from fediac.core.exchange import Answer, Exchange
+from fediac.errors import SessionError
+from fediac.network.addresses import Endpoint
+from fediac.remote.link import Link, Machine, clock_us, drive
+from fediac.sessions.journal import session_number
+from fediac.sessions.member import Member, Seat
+from fediac.sessions.opening import Opening
+from fediac.switch.counters import Counters
+from fediac.switch.registers import Layout
+from fediac.transports.protocol import SessionTransport
+from fediac.transports.register_count import RegisterCount
+from fediac.wire.control import Open
+from fediac.wire.header import payload_of
+from fediac.wire.tag import session_key
+
+T = TypeVar("T")
+
+_LEASE_MS = 60_000
+_SILENCE_MS = 60_000
+"""Clients in one process say nothing while they compute."""
+
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.2, 5.0
+"""Before another session is tried; doubled each time."""
+
+
+class RemoteSwitch:
+    """Where `fediac.aggregate` and training can have their sums made.
+
+    Args:
+        address: ``HOST:PORT`` of the switch.
+        key: Of the job; None: the switch has none.
+        wait_s: How long to try again when there is no switch, or none any more.
+        mtu: The longest IP packet that the path takes.
+        patience_s: How long the switch may be silent.
+
+    Attributes:
+        n_retries: Sessions that were lost, or not to be had, so far.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        key: bytes | None = None,
+        wait_s: float = 60.0,
+        mtu: int = 1500,
+        patience_s: float = 3.0,
+    ) -> None:
+        self.endpoint = Endpoint.parse(address, name="switch")
+        self.n_retries = 0
+        self.on_retry: Callable[[str], None] = lambda _: None
+        self._key, self._wait_s = key, wait_s
+        self._payload_bytes = payload_of(mtu)
+        self._patience_us = round(1e6 * patience_s)
+        self._job = secrets.randbits(63)
+        self._last = 0
+
+    def run_session(
+        self, members: tuple[int, ...], run: Callable[[SessionTransport], T]
+    ) -> T:
+        """Return what ``run`` returns, in a session of these members.
+
+        Raises:
+            SessionError: None could be brought to its end in time.
+        """
+        until_s, pause_s = time.monotonic() + self._wait_s, _FIRST_PAUSE_S
+        while True:
+            try:
+                with self._session(members) as transport:
+                    return run(transport)
+            except SessionError as error:
+                if time.monotonic() + pause_s > until_s:
+                    raise SessionError(
+                        f"{error}; gave up after {self._wait_s:g} s ({self.endpoint})"
+                    ) from error
+                self.n_retries += 1
+                self.on_retry(str(error))
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+
+    @contextmanager
+    def _session(self, members: tuple[int, ...]) -> Iterator["_NetworkTransport"]:
+        """Open a session, let its members join, and close it in the end."""
+        now_ms = time.time_ns() // 1_000_000
+        self._last = session_number(now_ms, self._last, secrets.randbits(16))
+        asked = Open(
+            self._last,
+            job=self._job,
+            epoch=1,
+            n_clients=len(members),
+            n_observers=0,
+            payload_bytes=self._payload_bytes,
+            lease_ms=_LEASE_MS,
+            silence_ms=_SILENCE_MS,
+        )
+        opening = Opening(
+            asked, self._key, patience_us=self._patience_us, now_us=clock_us()
+        )
+        with ExitStack() as stack:
+            home = stack.enter_context(Link(self.endpoint))
+            drive([(home, opening)], lambda: opening.is_over or bool(opening.opened))
+            if opening.ended is not None:
+                hint = _NOBODY if home.refused else ""
+                raise SessionError(f"session {self._last}: {opening.ended.why}{hint}")
+            seats = {client: self._seat(i) for i, client in enumerate(members)}
+            links = {
+                client: stack.enter_context(Link(self.endpoint)) for client in members
+            }
+            try:
+                yield _NetworkTransport(asked, opening, home, seats, links)
+            finally:
+                opening.close(clock_us())
+                home.send(opening.send(clock_us()))
+
+    def _seat(self, place: int) -> Seat:
+        return Seat(
+            self._last,
+            place,
+            self._payload_bytes,
+            session_key(self._key, self._last),
+            patience_us=self._patience_us,
+        )
+
+
+_NOBODY = ", nobody listens there"
+
+
+class _NetworkTransport:
+    """Carries the exchanges of all clients, each over a socket of its own."""
+
+    def __init__(
+        self,
+        asked: Open,
+        opening: Opening,
+        home: Link,
+        seats: Mapping[int, Seat],
+        links: Mapping[int, Link],
+    ) -> None:
+        assert opening.opened is not None  # noqa: S101 - the caller has waited for it
+        self.layout = Layout(
+            asked.n_clients, asked.payload_bytes, opening.opened.register_bytes
+        )
+        self._opening = opening
+        now_us = clock_us()
+        self._members = {i: Member(seat, now_us) for i, seat in seats.items()}
+        self._machines: list[tuple[Link, Machine]] = [(home, opening)]
+        self._machines += [(links[i], member) for i, member in self._members.items()]
+        self._counts = RegisterCount(self.layout, asked.n_clients)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Room for items in a packet."""
+        return self.layout.payload_bytes
+
+    @property
+    def counters(self) -> Counters:
+        """What the switch's registers count of a session in which nothing is lost."""
+        return self._counts.counters
+
+    def carry(self, requests: Mapping[int, Exchange]) -> Answer:
+        """Return the answer to one exchange, asked by all clients."""
+        now_us = clock_us()
+        answers: dict[int, Answer] = {}
+        for client, exchange in requests.items():
+            self._members[client].awake(now_us)
+            self._members[client].ask(exchange)
+        waiting = dict(self._members)
+
+        def is_done() -> bool:
+            for client, member in list(waiting.items()):
+                answer = member.take_answer()
+                if answer is not None:
+                    answers[client] = answer
+                    del waiting[client]
+            return not waiting or self._problem() is not None
+
+        drive(self._machines, is_done)
+        problem = self._problem()
+        if waiting and problem is not None:
+            raise problem
+        answer = next(iter(answers.values()))
+        self._counts.add(list(requests.values()), answer)
+        return answer
+
+    def _problem(self) -> SessionError | None:
+        if self._opening.ended is not None:
+            session = self._opening.session
+            return SessionError(f"session {session}: {self._opening.ended.why}")
+        problems: Any = (member.problem for member in self._members.values())
+        found: SessionError | None = next((each for each in problems if each), None)
+        return found

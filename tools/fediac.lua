@@ -9,13 +9,13 @@ local END = 0xFFFFFFFF
 
 local TALLY, MAX, SUM, BLOCK_SUM, INDEXED_SUM = 1, 2, 3, 4, 5
 local OPEN, OPENED, CLOSE, CLOSED, JOIN, COOKIE, WELCOME = 16, 17, 18, 19, 20, 21, 22
-local WAIT, ABORT, ERROR, ALIVE = 23, 24, 25, 26
+local WAIT, ABORT, ERROR, ALIVE, STATUS, REPORT = 23, 24, 25, 26, 27, 28
 local KINDS = {
   [TALLY] = "tally", [MAX] = "max", [SUM] = "sum", [BLOCK_SUM] = "block sum",
   [INDEXED_SUM] = "indexed sum", [OPEN] = "open", [OPENED] = "opened",
   [CLOSE] = "close", [CLOSED] = "closed", [JOIN] = "join", [COOKIE] = "cookie",
   [WELCOME] = "welcome", [WAIT] = "wait", [ABORT] = "abort", [ERROR] = "error",
-  [ALIVE] = "alive",
+  [ALIVE] = "alive", [STATUS] = "status", [REPORT] = "report",
 }
 local SETTINGS, ITEMS = 1, 2
 local REASONS = {
@@ -93,6 +93,14 @@ local field = {
   counter = ProtoField.uint32("fediac.counter", "Join"),
   ending = ProtoField.uint8("fediac.ending", "Ending", base.DEC, ENDINGS),
   missing = ProtoField.uint16("fediac.missing", "Missing member"),
+  uptime = ProtoField.uint64("fediac.uptime_ms", "Uptime, ms"),
+  packets_in = ProtoField.uint64("fediac.packets_in", "Packets in"),
+  packets_out = ProtoField.uint64("fediac.packets_out", "Packets out"),
+  unsent = ProtoField.uint64("fediac.unsent", "Not sent"),
+  jobs = ProtoField.uint16("fediac.n_jobs", "Jobs"),
+  max_jobs = ProtoField.uint16("fediac.max_jobs", "Most jobs"),
+  members = ProtoField.uint32("fediac.n_members", "Members"),
+  used = ProtoField.uint32("fediac.used_bytes", "Register bytes in use"),
 }
 
 -- Control packets have fixed places behind the header: field, first byte, bytes.
@@ -112,7 +120,22 @@ local BODIES = {
     { "clients", 12, 2 }, { "observers", 14, 2 }, n_bytes = 16,
   },
   [ALIVE] = { n_bytes = 0 },
+  [STATUS] = { { "cookie", 0, 8 }, n_bytes = 144 },
+  [REPORT] = {
+    { "uptime", 0, 8 }, { "packets_in", 8, 8 }, { "packets_out", 16, 8 },
+    { "unsent", 24, 8 }, { "jobs", 32, 2 }, { "max_jobs", 34, 2 }, { "members", 36, 4 },
+    { "registers", 40, 4 }, { "used", 44, 4 }, n_bytes = 144,
+  },
 }
+-- Packets dropped, behind all else in a report.
+for place, reason in ipairs({
+  "foreign", "malformed", "unknown_session", "stranger", "stale", "busy", "duplicate",
+  "mismatch", "registers", "tag", "key", "address",
+}) do
+  local name = "drops." .. reason
+  field[name] = ProtoField.uint64("fediac." .. name, "Dropped: " .. reason)
+  table.insert(BODIES[REPORT], { name, 40 + 8 * place, 8 })
+end
 local REFUSAL = { { "held", 0, 8 }, { "given", 8, 8 }, n_bytes = 16 }
 local flag_fields = {}
 for place, name in ipairs(FLAGS) do
@@ -308,6 +331,13 @@ local CONTROLS = {
     local members, line = say_members(at, 12), "join %d, %s, payload %d, credit %d"
     return string.format(line, header.aux, members, payload, credit)
   end,
+  [STATUS] = function(_, at)
+    return "how does the switch do" .. say_cookie(at)
+  end,
+  [REPORT] = function(_, at)
+    local members, max_jobs = counted(at(36, 4):uint(), "member"), at(34, 2):uint()
+    return string.format("%d of %d jobs, %s", at(32, 2):uint(), max_jobs, members)
+  end,
 }
 
 local function say_refusal(header, tvb)
@@ -341,6 +371,9 @@ local function say_control(header, tvb)
 end
 
 local function say_who(header)
+  if header.kind == STATUS or header.kind == REPORT then
+    return has(header.flags, ANSWER) and "to who asked" or "anybody"
+  end
   local is_between_two = BODIES[header.kind] or is_refusal(header)
   if header.client == EVERYONE and is_between_two then
     return has(header.flags, ANSWER) and "to the coordinator" or "coordinator"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fediac.switch.counters import REASONS
 from fediac.switch.pipeline import Switch
 from fediac.wire.control import Ending
 from fediac.wire.header import END, HEADER_BYTES, IP_UDP_BYTES, Flag, Kind, Reason
@@ -217,6 +218,19 @@ MEANINGS = {
     },
     "a client is alive": {},
     "aborted: the lease is over": {"ending": Ending.LEASE},
+    "how does it do, with the cookie": {"cookie": 0x1122334455667788},
+    "it does well": {
+        "uptime_ms": 61_000,
+        "packets_in": 2_000_000,
+        "packets_out": 2_000_100,
+        "unsent": 1,
+        "n_jobs": 2,
+        "max_jobs": 4,
+        "n_members": 18,
+        "register_bytes": 1 << 20,
+        "used_bytes": 360_000,
+        **{f"drops.{reason}": place for place, reason in enumerate(REASONS, 1)},
+    },
     "error: key": {"reason": Reason.KEY},
     "error: member": {"reason": Reason.MEMBER, "held": 20, "given": 23},
 }
@@ -315,6 +329,10 @@ LINES = {
         "ABORT to everyone: members are silent: 1, 9"
     ),
     "aborted: the lease is over": "ABORT to everyone: the coordinator is silent",
+    "how does it do, with the cookie": (
+        "STATUS anybody: how does the switch do, with cookie"
+    ),
+    "it does well": "REPORT to who asked: 2 of 4 jobs, 18 members",
     "error: unknown session": "ERROR to client 4: unknown session",
     "error: jobs": (
         "ERROR to the coordinator: too many jobs, the switch has 4, the packet had 5"

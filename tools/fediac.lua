@@ -7,18 +7,37 @@ local HEADER_BYTES = 40
 local EVERYONE = 0xFFFF
 local END = 0xFFFFFFFF
 
-local TALLY, MAX, SUM, BLOCK_SUM, INDEXED_SUM, WAIT, ERROR = 1, 2, 3, 4, 5, 23, 25
+local TALLY, MAX, SUM, BLOCK_SUM, INDEXED_SUM = 1, 2, 3, 4, 5
+local OPEN, OPENED, CLOSE, CLOSED, JOIN, COOKIE, WELCOME = 16, 17, 18, 19, 20, 21, 22
+local WAIT, ABORT, ERROR, ALIVE, STATUS, REPORT = 23, 24, 25, 26, 27, 28
 local KINDS = {
-  [TALLY] = "tally",
-  [MAX] = "max",
-  [SUM] = "sum",
-  [BLOCK_SUM] = "block sum",
-  [INDEXED_SUM] = "indexed sum",
-  [WAIT] = "wait",
-  [ERROR] = "error",
+  [TALLY] = "tally", [MAX] = "max", [SUM] = "sum", [BLOCK_SUM] = "block sum",
+  [INDEXED_SUM] = "indexed sum", [OPEN] = "open", [OPENED] = "opened",
+  [CLOSE] = "close", [CLOSED] = "closed", [JOIN] = "join", [COOKIE] = "cookie",
+  [WELCOME] = "welcome", [WAIT] = "wait", [ABORT] = "abort", [ERROR] = "error",
+  [ALIVE] = "alive", [STATUS] = "status", [REPORT] = "report",
 }
 local SETTINGS, ITEMS = 1, 2
-local REASONS = { [SETTINGS] = "settings differ", [ITEMS] = "items differ" }
+local REASONS = {
+  "settings differ",
+  "items differ",
+  "unknown session",
+  "another version",
+  "wrong key",
+  "too many jobs",
+  "too little memory",
+  "too many members",
+  "wrong payload",
+  "an older epoch",
+  "an older session",
+  "no such member",
+}
+local ENDINGS = {
+  "members are silent",
+  "the coordinator is silent",
+  "replaced by a newer session",
+  "closed",
+}
 local ANSWER, OBSERVE, LAST, ANNOUNCE, NARROW = 1, 2, 4, 8, 16
 local FLAGS = { "answer", "observe", "last", "announce", "narrow" }
 
@@ -59,7 +78,65 @@ local field = {
   held_bits_up = ProtoField.uint8("fediac.held.bits_up", "The switch's bits up"),
   held_bits = ProtoField.uint8("fediac.held.bits", "The switch's bits"),
   held_narrow = ProtoField.bool("fediac.held.narrow", "The switch's indices are narrow"),
+  held = ProtoField.uint64("fediac.held", "The switch has"),
+  given = ProtoField.uint64("fediac.given", "The packet had"),
+  cookie = ProtoField.uint64("fediac.cookie", "Cookie", base.HEX),
+  job = ProtoField.uint64("fediac.job", "Job"),
+  epoch = ProtoField.uint32("fediac.epoch", "Epoch"),
+  lease = ProtoField.uint32("fediac.lease_ms", "Lease, ms"),
+  silence = ProtoField.uint32("fediac.silence_ms", "Longest silence, ms"),
+  room = ProtoField.uint16("fediac.room", "Payload of the session"),
+  clients = ProtoField.uint16("fediac.n_clients", "Clients"),
+  observers = ProtoField.uint16("fediac.n_observers", "Observers"),
+  registers = ProtoField.uint32("fediac.register_bytes", "Register bytes"),
+  credit = ProtoField.uint16("fediac.credit", "Credit"),
+  counter = ProtoField.uint32("fediac.counter", "Join"),
+  ending = ProtoField.uint8("fediac.ending", "Ending", base.DEC, ENDINGS),
+  missing = ProtoField.uint16("fediac.missing", "Missing member"),
+  uptime = ProtoField.uint64("fediac.uptime_ms", "Uptime, ms"),
+  packets_in = ProtoField.uint64("fediac.packets_in", "Packets in"),
+  packets_out = ProtoField.uint64("fediac.packets_out", "Packets out"),
+  unsent = ProtoField.uint64("fediac.unsent", "Not sent"),
+  jobs = ProtoField.uint16("fediac.n_jobs", "Jobs"),
+  max_jobs = ProtoField.uint16("fediac.max_jobs", "Most jobs"),
+  members = ProtoField.uint32("fediac.n_members", "Members"),
+  used = ProtoField.uint32("fediac.used_bytes", "Register bytes in use"),
 }
+
+-- Control packets have fixed places behind the header: field, first byte, bytes.
+local BODIES = {
+  [OPEN] = {
+    { "cookie", 0, 8 }, { "job", 8, 8 }, { "epoch", 16, 4 }, { "lease", 20, 4 },
+    { "silence", 24, 4 }, { "room", 28, 2 }, { "clients", 30, 2 },
+    { "observers", 32, 2 }, n_bytes = 36,
+  },
+  [OPENED] = { n_bytes = 0 },
+  [CLOSE] = { { "cookie", 0, 8 }, { "job", 8, 8 }, { "epoch", 16, 4 }, n_bytes = 24 },
+  [CLOSED] = { n_bytes = 0 },
+  [JOIN] = { { "cookie", 0, 8 }, n_bytes = 8 },
+  [COOKIE] = { { "cookie", 0, 8 }, n_bytes = 8 },
+  [WELCOME] = {
+    { "registers", 0, 4 }, { "silence", 4, 4 }, { "room", 8, 2 }, { "credit", 10, 2 },
+    { "clients", 12, 2 }, { "observers", 14, 2 }, n_bytes = 16,
+  },
+  [ALIVE] = { n_bytes = 0 },
+  [STATUS] = { { "cookie", 0, 8 }, n_bytes = 144 },
+  [REPORT] = {
+    { "uptime", 0, 8 }, { "packets_in", 8, 8 }, { "packets_out", 16, 8 },
+    { "unsent", 24, 8 }, { "jobs", 32, 2 }, { "max_jobs", 34, 2 }, { "members", 36, 4 },
+    { "registers", 40, 4 }, { "used", 44, 4 }, n_bytes = 144,
+  },
+}
+-- Packets dropped, behind all else in a report.
+for place, reason in ipairs({
+  "foreign", "malformed", "unknown_session", "stranger", "stale", "busy", "duplicate",
+  "mismatch", "registers", "tag", "key", "address",
+}) do
+  local name = "drops." .. reason
+  field[name] = ProtoField.uint64("fediac." .. name, "Dropped: " .. reason)
+  table.insert(BODIES[REPORT], { name, 40 + 8 * place, 8 })
+end
+local REFUSAL = { { "held", 0, 8 }, { "given", 8, 8 }, n_bytes = 16 }
 local flag_fields = {}
 for place, name in ipairs(FLAGS) do
   local mask = 2 ^ (place - 1)
@@ -76,19 +153,44 @@ for _, each in ipairs(flag_fields) do
 end
 fediac.fields = all_fields
 
-local wrong_magic = ProtoExpert.new(
-  "fediac.magic.wrong", "Wrong magic", expert.group.MALFORMED, expert.severity.ERROR
-)
-local wrong_version = ProtoExpert.new(
-  "fediac.version.wrong", "Wrong version", expert.group.MALFORMED, expert.severity.ERROR
-)
-local wrong_kind = ProtoExpert.new(
-  "fediac.kind.wrong", "Unknown kind", expert.group.MALFORMED, expert.severity.ERROR
-)
-local wrong_length = ProtoExpert.new(
-  "fediac.length.wrong", "Wrong length", expert.group.MALFORMED, expert.severity.ERROR
-)
+local function malformed(name, text)
+  local group, severity = expert.group.MALFORMED, expert.severity.ERROR
+  return ProtoExpert.new("fediac." .. name .. ".wrong", text, group, severity)
+end
+
+local wrong_magic = malformed("magic", "Wrong magic")
+local wrong_version = malformed("version", "Wrong version")
+local wrong_kind = malformed("kind", "Unknown kind")
+local wrong_length = malformed("length", "Wrong length")
 fediac.experts = { wrong_magic, wrong_version, wrong_kind, wrong_length }
+
+-- Whether an error is about a control packet or a whole session, not an exchange.
+local function is_refusal(header)
+  return header.kind == ERROR and header.part > ITEMS
+end
+
+-- What stands behind the header of a control packet, none if there is no such place.
+local function body_of(header, n_bytes)
+  if is_refusal(header) then
+    return n_bytes > 8 and REFUSAL or { n_bytes = 0 }
+  end
+  return BODIES[header.kind]
+end
+
+-- The members whose bits are set in an abort.
+local function read_missing(tvb)
+  local missing = {}
+  for place = HEADER_BYTES, tvb:len() - 1 do
+    local byte = tvb(place, 1):uint()
+    for bit = 0, 7 do
+      if byte % 2 == 1 then
+        table.insert(missing, 8 * (place - HEADER_BYTES) + bit)
+      end
+      byte = math.floor(byte / 2)
+    end
+  end
+  return missing
+end
 
 local function has(flags, flag)
   return flags % (2 * flag) >= flag
@@ -196,8 +298,86 @@ local function say_items(header, tvb)
   return string.format("%s of %d + %d bits%s", pairs_, bits, header.bits, last)
 end
 
+-- Whether a packet brings back the cookie that begins its body.
+local function say_cookie(at)
+  return at(0, 8):uint64() == UInt64(0) and "" or ", with cookie"
+end
+
+local function say_members(at, first)
+  local n_clients, n_observers = at(first, 2):uint(), at(first + 2, 2):uint()
+  return counted(n_clients, "client") .. ", " .. counted(n_observers, "observer")
+end
+
+-- What a control packet says, behind its kind and who it is from or to.
+local CONTROLS = {
+  [OPEN] = function(_, at)
+    local job, epoch, payload = at(8, 8):uint64(), at(16, 4):uint(), at(28, 2):uint()
+    local members, line = say_members(at, 30), "job %s epoch %d, %s, payload %d%s"
+    return string.format(line, job, epoch, members, payload, say_cookie(at))
+  end,
+  [OPENED] = function(header)
+    return string.format("%d register bytes, credit %d", header.aux, header.n_items)
+  end,
+  [CLOSE] = function(_, at)
+    local job, epoch = at(8, 8):uint64(), at(16, 4):uint()
+    return string.format("job %s epoch %d%s", job, epoch, say_cookie(at))
+  end,
+  [JOIN] = function(header, at)
+    local join, payload = header.aux, header.n_items
+    return string.format("join %d, payload %d%s", join, payload, say_cookie(at))
+  end,
+  [WELCOME] = function(header, at)
+    local payload, credit = at(8, 2):uint(), at(10, 2):uint()
+    local members, line = say_members(at, 12), "join %d, %s, payload %d, credit %d"
+    return string.format(line, header.aux, members, payload, credit)
+  end,
+  [STATUS] = function(_, at)
+    return "how does the switch do" .. say_cookie(at)
+  end,
+  [REPORT] = function(_, at)
+    local members, max_jobs = counted(at(36, 4):uint(), "member"), at(34, 2):uint()
+    return string.format("%d of %d jobs, %s", at(32, 2):uint(), max_jobs, members)
+  end,
+}
+
+local function say_refusal(header, tvb)
+  local reason = REASONS[header.part] or string.format("reason %d", header.part)
+  if tvb:len() < HEADER_BYTES + REFUSAL.n_bytes then
+    return reason
+  end
+  local held, given = tvb(HEADER_BYTES, 8):uint64(), tvb(HEADER_BYTES + 8, 8):uint64()
+  return string.format("%s, the switch has %s, the packet had %s", reason, held, given)
+end
+
+local function say_abort(header, tvb)
+  local ending = ENDINGS[header.part] or string.format("ending %d", header.part)
+  local missing = table.concat(read_missing(tvb), ", ")
+  return missing == "" and ending or ending .. ": " .. missing
+end
+
+-- What a control packet says, none if the capture did not keep enough of it.
+local function say_control(header, tvb)
+  if is_refusal(header) then
+    return say_refusal(header, tvb)
+  elseif header.kind == ABORT then
+    return say_abort(header, tvb)
+  end
+  local say, body = CONTROLS[header.kind], BODIES[header.kind]
+  if say and tvb:len() >= HEADER_BYTES + body.n_bytes then
+    return say(header, function(first, n_bytes)
+      return tvb(HEADER_BYTES + first, n_bytes)
+    end)
+  end
+end
+
 local function say_who(header)
-  if header.client == EVERYONE then
+  if header.kind == STATUS or header.kind == REPORT then
+    return has(header.flags, ANSWER) and "to who asked" or "anybody"
+  end
+  local is_between_two = BODIES[header.kind] or is_refusal(header)
+  if header.client == EVERYONE and is_between_two then
+    return has(header.flags, ANSWER) and "to the coordinator" or "coordinator"
+  elseif header.client == EVERYONE then
     return "to everyone"
   end
   local to = has(header.flags, ANSWER) and "to " or ""
@@ -209,6 +389,11 @@ end
 local function say(header, tvb)
   local kind = KINDS[header.kind]
   local name = kind and kind:upper() or string.format("kind %d", header.kind)
+  if BODIES[header.kind] or header.kind == ABORT or is_refusal(header) then
+    local said = say_control(header, tvb)
+    local line = string.format("%s %s", name, say_who(header))
+    return said and string.format("%s: %s", line, said) or line
+  end
   local number = string.format("packet %d", header.packet)
   if has_parts(header) then
     number = string.format("%s part %d", number, header.part)
@@ -277,6 +462,10 @@ local function add_aux(header, tvb, tree)
     end
   elseif header.kind == INDEXED_SUM then
     item:add(field.size, tvb(20, 4))
+  elseif header.kind == OPENED then
+    item:add(field.registers, tvb(20, 4))
+  elseif header.kind == JOIN or header.kind == WELCOME then
+    item:add(field.counter, tvb(20, 4))
   end
   return item
 end
@@ -306,6 +495,11 @@ local function add_header(header, tvb, tree)
   tree:add(field.packet, tvb(16, 4))
   local aux_tree = add_aux(header, tvb, tree)
   local items_tree = tree:add(field.n_items, tvb(24, 2))
+  if header.kind == OPENED then
+    items_tree:add(field.credit, tvb(24, 2))
+  elseif header.kind == JOIN then
+    items_tree:add(field.room, tvb(24, 2))
+  end
   local is_answer = has(header.flags, ANSWER)
   tree:add(is_answer and field.count or field.threshold, tvb(26, 2))
   tree:add(field.bits_up, tvb(28, 1))
@@ -314,23 +508,64 @@ local function add_header(header, tvb, tree)
   local part_tree = tree:add(field.part, tvb(31, 1))
   if header.kind == ERROR then
     add_error(header, tvb, part_tree, aux_tree, items_tree)
+  elseif header.kind == ABORT then
+    part_tree:add(field.ending, tvb(31, 1))
   end
   tree:add(field.tag, tvb(32, 8))
 end
 
+-- The fields behind the header of a control packet.
+local function add_body(header, tvb, tree)
+  if header.kind == ABORT then
+    for _, member in ipairs(read_missing(tvb)) do
+      tree:add(field.missing, tvb(HEADER_BYTES + math.floor(member / 8), 1), member)
+    end
+    return
+  end
+  for _, place in ipairs(body_of(header, tvb:len() - HEADER_BYTES) or {}) do
+    local name, first, n_bytes = table.unpack(place)
+    if tvb:len() >= HEADER_BYTES + first + n_bytes then
+      tree:add(field[name], tvb(HEADER_BYTES + first, n_bytes))
+    end
+  end
+end
+
+-- What is wrong with the length of a payload, if something is.
+local function say_misfit(header, tvb, n_bytes)
+  if header.kind == ABORT then
+    local is_whole = tvb:len() == tvb:reported_len()
+    local ends_in_0 = is_whole and n_bytes > 0 and tvb(tvb:len() - 1, 1):uint() == 0
+    local n_set = #read_missing(tvb)
+    if ends_in_0 or is_whole and n_set ~= header.n_items then
+      local said = "payload must have a bit for each of %s and end in one, got %d in %s"
+      local members = counted(header.n_items, "member")
+      return string.format(said, members, n_set, counted(n_bytes, "byte"))
+    end
+    return nil
+  end
+  local expected = math.ceil(header.n_items * item_bits(header) / 8)
+  local body = body_of(header, n_bytes)
+  if body then
+    expected = header.kind == JOIN and math.max(8, header.n_items) or body.n_bytes
+  end
+  if KINDS[header.kind] and n_bytes ~= expected then
+    local must = counted(expected, "byte")
+    return string.format("payload must have %s, got %d", must, n_bytes)
+  end
+end
+
 local function add_payload(header, tvb, tree)
   local n_bytes = tvb:reported_len() - HEADER_BYTES
-  local expected = math.ceil(header.n_items * item_bits(header) / 8)
   local length = tree:add(field.payload_bytes, tvb(0, 0), n_bytes)
   length:set_generated()
   -- A capture may have kept less of the packet than there was.
   if tvb:len() > HEADER_BYTES then
     local item = tree:add(field.payload, tvb(HEADER_BYTES))
     item:set_text(string.format("Payload: %s", counted(n_bytes, "byte")))
+    add_body(header, tvb, item)
   end
-  if KINDS[header.kind] and n_bytes ~= expected then
-    local must = counted(expected, "byte")
-    local said = string.format("payload must have %s, got %d", must, n_bytes)
+  local said = say_misfit(header, tvb, n_bytes)
+  if said then
     length:add_proto_expert_info(wrong_length, said)
   end
 end

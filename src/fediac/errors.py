@@ -61,6 +61,19 @@ class NotFiniteError(UpdateError):
     """An update has entries that are NaN, infinite or beyond 2**100."""
 
 
+class StartError(FediacError):
+    """A process cannot begin its work.
+
+    Args:
+        message: Why.
+        exit_code: What its command ends with, one for each cause.
+    """
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class LocalProtocolError(FediacError):
     """Our own caller asked for what the protocol does not allow."""
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fediac.switch.counters import REASONS
 from fediac.switch.pipeline import Switch
+from fediac.wire.control import Ending
 from fediac.wire.header import END, HEADER_BYTES, IP_UDP_BYTES, Flag, Kind, Reason
 from fediac.wire.packet import Packet, decode, encode
 from tests.packets import lanes, observed, send, votes
@@ -186,6 +188,51 @@ MEANINGS = {
     "totals of block 40, block 45 follows": {"next_block": 45},
     "last pairs of a client": {"size": 254_200},
     "narrow pairs of 4 + 8 bits": {"size": 16},
+    "it is opened with the cookie": {
+        "cookie": 0x1122334455667788,
+        "job": 7,
+        "epoch": 3,
+        "lease_ms": 10_000,
+        "silence_ms": 30_000,
+        "room": 1408,
+        "n_clients": 20,
+        "n_observers": 1,
+    },
+    "it runs": {"register_bytes": 1 << 18, "credit": 195},
+    "it is closed": {"cookie": 0x1122334455667788, "job": 7, "epoch": 3},
+    "nothing is left of it": {},
+    "an observer joins with a cookie": {
+        "cookie": 0x8877665544332211,
+        "counter": 2,
+        "room": 64,
+    },
+    "a cookie": {"cookie": 0x8877665544332211},
+    "a client is welcome": {
+        "register_bytes": 1 << 18,
+        "silence_ms": 30_000,
+        "room": 1408,
+        "credit": 195,
+        "n_clients": 20,
+        "n_observers": 1,
+        "counter": 1,
+    },
+    "a client is alive": {},
+    "aborted: the lease is over": {"ending": Ending.LEASE},
+    "how does it do, with the cookie": {"cookie": 0x1122334455667788},
+    "it does well": {
+        "uptime_ms": 61_000,
+        "packets_in": 2_000_000,
+        "packets_out": 2_000_100,
+        "unsent": 1,
+        "n_jobs": 2,
+        "max_jobs": 4,
+        "n_members": 18,
+        "register_bytes": 1 << 20,
+        "used_bytes": 360_000,
+        **{f"drops.{reason}": place for place, reason in enumerate(REASONS, 1)},
+    },
+    "error: key": {"reason": Reason.KEY},
+    "error: member": {"reason": Reason.MEMBER, "held": 20, "given": 23},
 }
 
 
@@ -262,6 +309,34 @@ LINES = {
     "error: the indexed sum has 16 addresses": (
         "ERROR to client 2 packet 0 of exchange 3: items differ, the switch has size 16"
     ),
+    "a session is opened": (
+        "OPEN coordinator: job 7 epoch 3, 20 clients, 1 observer, payload 1408"
+    ),
+    "it runs": "OPENED to the coordinator: 262144 register bytes, credit 195",
+    "it is closed": "CLOSE coordinator: job 7 epoch 3, with cookie",
+    "nothing is left of it": "CLOSED to the coordinator",
+    "a client joins with 64 bytes of payload": "JOIN client 4: join 1, payload 64",
+    "an observer joins with a cookie": (
+        "JOIN observer 20: join 2, payload 64, with cookie"
+    ),
+    "a cookie": "COOKIE to client 4",
+    "a client is welcome": (
+        "WELCOME to client 4: join 1, 20 clients, 1 observer, payload 1408, credit 195"
+    ),
+    "an observer is alive": "ALIVE observer 20",
+    "so is the switch": "ALIVE to client 4",
+    "aborted: clients 1 and 9 are silent": (
+        "ABORT to everyone: members are silent: 1, 9"
+    ),
+    "aborted: the lease is over": "ABORT to everyone: the coordinator is silent",
+    "how does it do, with the cookie": (
+        "STATUS anybody: how does the switch do, with cookie"
+    ),
+    "it does well": "REPORT to who asked: 2 of 4 jobs, 18 members",
+    "error: unknown session": "ERROR to client 4: unknown session",
+    "error: jobs": (
+        "ERROR to the coordinator: too many jobs, the switch has 4, the packet had 5"
+    ),
 }
 
 
@@ -279,6 +354,26 @@ WORDS = {
     },
     "block 40, the client's last": {"Next block: 4294967295 (END: no block follows)"},
     "error: the packet of the others has 12 items": {"Reason: items differ (2)"},
+    "aborted: clients 1 and 9 are silent": {
+        "Ending: members are silent (1)",
+        "Missing member: 1",
+        "Missing member: 9",
+    },
+    **{
+        name: {f"Reason: {words} ({int(reason)})"}
+        for name, reason, words in (
+            ("error: unknown session", Reason.UNKNOWN_SESSION, "unknown session"),
+            ("error: version", Reason.VERSION, "another version"),
+            ("error: key", Reason.KEY, "wrong key"),
+            ("error: jobs", Reason.JOBS, "too many jobs"),
+            ("error: memory", Reason.MEMORY, "too little memory"),
+            ("error: members", Reason.MEMBERS, "too many members"),
+            ("error: payload", Reason.PAYLOAD, "wrong payload"),
+            ("error: epoch", Reason.EPOCH, "an older epoch"),
+            ("error: session", Reason.SESSION, "an older session"),
+            ("error: member", Reason.MEMBER, "no such member"),
+        )
+    },
     "votes of 12 entries, tagged": {"Tag: 0x429098473b6bd8a9", "Payload: 2 bytes"},
 }
 
@@ -289,6 +384,10 @@ def test_numbers_are_told_in_words(name: str, tshark: Tshark) -> None:
     assert WORDS[name] <= {line.strip() for line in shown.splitlines()}
 
 
+OF_A_LENGTH = [name for name, data in DATA.items() if decode(data).kind != Kind.ABORT]
+"""All but aborts, whose length follows from who is missing."""
+
+
 def say_bytes(n_bytes: int) -> str:
     return "1 byte" if n_bytes == 1 else f"{n_bytes} bytes"
 
@@ -296,14 +395,14 @@ def say_bytes(n_bytes: int) -> str:
 @pytest.fixture(scope="module")
 def misfits(tshark: Tshark) -> dict[tuple[str, int], str]:
     """What experts say of golden packets a byte too short and a byte too long."""
-    changed = {(name, -1): data[:-1] for name, data in DATA.items()}
-    changed |= {(name, 1): data + b"\0" for name, data in DATA.items()}
+    changed = {(name, -1): DATA[name][:-1] for name in OF_A_LENGTH}
+    changed |= {(name, 1): DATA[name] + b"\0" for name in OF_A_LENGTH}
     shown = fields_shown(tshark([*changed.values()], "-T", "json"))
     said = [fields.get("_ws.expert.message", "") for fields in shown]
     return dict(zip(changed, said, strict=True))
 
 
-@by_name
+@pytest.mark.parametrize("name", OF_A_LENGTH)
 @pytest.mark.parametrize("change", [-1, 1])
 def test_a_byte_too_few_or_too_many_is_marked(
     name: str, change: int, misfits: dict[tuple[str, int], str]
@@ -313,6 +412,22 @@ def test_a_byte_too_few_or_too_many_is_marked(
     is_whole = length + change >= 0
     said = misfits[name, change]
     assert said == (must if is_whole else "header must have 40 bytes, got 39")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("02", "2 members and end in one, got 1 in 1 byte"),
+        ("020200", "2 members and end in one, got 2 in 3 bytes"),
+    ],
+)
+def test_an_abort_that_does_not_name_its_members_is_marked(
+    body: str, said: str, tshark: Tshark
+) -> None:
+    head = DATA["aborted: clients 1 and 9 are silent"][:HEADER_BYTES]
+    (fields,) = fields_shown(tshark([head + bytes.fromhex(body)], "-T", "json"))
+    must = "payload must have a bit for each of "
+    assert fields["_ws.expert.message"] == must + said
 
 
 STRANGE = {

@@ -13,6 +13,7 @@ _ORDER = (
     "run",
     "compare",
     "report",
+    "switch",
     "paper",
     "simulate",
     "motivation",

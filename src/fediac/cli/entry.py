@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from fediac.cli import network, paper, rounds, runs, theory
+from fediac.cli import network, paper, rounds, runs, switch, theory
 from fediac.cli.app import app
 from fediac.cli.options import OptionError
-from fediac.errors import INTERRUPTED, FediacError, say_reason
+from fediac.errors import INTERRUPTED, FediacError, StartError, say_reason
 
-__all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "theory"]
+__all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "switch", "theory"]
 
 WRONG = 2
 """The exit code of a command that was used wrongly."""
@@ -35,7 +35,8 @@ def run_app(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(words, prog_name="fediac", standalone_mode=False)
     except (FediacError, ValueError, OptionError) as error:
-        _fail(str(error) or type(error).__name__)
+        code = error.exit_code if isinstance(error, StartError) else WRONG
+        _fail(str(error) or type(error).__name__, code=code)
     except _UsageError as error:
         _fail(describe_usage(error), see=_command_of(error, words))
     except typer.Abort:
@@ -91,13 +92,13 @@ def describe_usage(error: Exception) -> str:
     return text if n_names else text[:1].lower() + text[1:]
 
 
-def _fail(message: str, *, see: str = "") -> None:
+def _fail(message: str, *, see: str = "", code: int = WRONG) -> None:
     """Write one line, say where to find help, and exit."""
     lines = [f"error: {' '.join(message.split())}"]
     if see:
         lines.append(f"see {see} --help")
     sys.stderr.write("\n".join(lines) + "\n")
-    sys.exit(WRONG)
+    sys.exit(code)
 
 
 def _command_of(error: Exception, words: Sequence[str]) -> str:
@@ -113,8 +114,14 @@ def _summarize_whole(group: typer.Typer) -> None:
     """Use the whole first line of every docstring as summary; Typer would cut it."""
     infos: Iterable[typer.models.CommandInfo] = group.registered_commands
     for info in infos:
-        text = (info.callback.__doc__ or "") if info.callback else ""
-        info.short_help = info.short_help or text.partition("\n")[0]
+        info.short_help = info.short_help or _first_line(info.callback)
     for inner in group.registered_groups:
         if inner.typer_instance is not None:
+            own = inner.typer_instance.registered_callback
+            inner.short_help = _first_line(own.callback if own else None)
             _summarize_whole(inner.typer_instance)
+
+
+def _first_line(function: object) -> str:
+    text = (function.__doc__ or "") if function else ""
+    return text.partition("\n")[0]

@@ -18,6 +18,12 @@ _NUMBER = re.compile(
     rf"[+-]?(?:(?:{_DIGITS}\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|nan)", re.IGNORECASE
 )
 _SHARE = re.compile(r"([0-9]+(\.[0-9]+)?) ?%")
+_UNITS = {
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMG", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMG", 1)},
+}
+_SIZE = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,9}})?) ?({'|'.join(_UNITS)})?")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 MAX_COUNT = 2**64 - 1
@@ -47,6 +53,22 @@ def parse_count(text: str, *, name: str, at_least: int = 0) -> int:
     if number > MAX_COUNT:
         raise ArgumentError(name, f"must be below 2**64, got {written}")
     return number
+
+
+def parse_bytes(text: str, *, name: str) -> int:
+    """Return a size written like 1048576, 1MiB, 64 KiB or 1.5GB; at least one byte.
+
+    Args:
+        text: What was written.
+        name: What to call it in an error.
+    """
+    size = _SIZE.fullmatch(text.strip())
+    n_bytes = Decimal(size[1]) * _UNITS[size[2] or "B"] if size else Decimal(0)
+    if n_bytes < 1 or n_bytes != n_bytes.to_integral_value():
+        raise ArgumentError(
+            name, f"must be a size such as 1MiB, 64KiB or 500000, got {text!r}"
+        )
+    return int(n_bytes)
 
 
 def parse_number(text: str, *, name: str) -> float:

@@ -13,6 +13,7 @@ from fediac.native.device import DeviceKernels
 from fediac.native.dispatch import (
     StepKernels,
     disabled,
+    host_kernels,
     host_kernels_for,
     isa,
     kernels_for,
@@ -28,6 +29,7 @@ __all__ = [
     "Kernels",
     "StepKernels",
     "disabled",
+    "host_kernels",
     "host_kernels_for",
     "isa",
     "kernels_for",

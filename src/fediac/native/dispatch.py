@@ -81,6 +81,11 @@ def kernels_for(*arrays: Array | None) -> Kernels | DeviceKernels | None:
     return host_kernels_for(*arrays)
 
 
+def host_kernels() -> Kernels | None:
+    """Return the C kernels, if there are any, for what needs no arrays."""
+    return _switch.kernels()
+
+
 def host_kernels_for(*arrays: Array | None) -> Kernels | None:
     """Return the C kernels when they can work on ``arrays``, else None."""
     return _switch.kernels() if all_fit(arrays) else None

@@ -16,6 +16,7 @@ SIGNATURES: Signatures = {
         c_size_t,
         [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p],
     ),
+    "fediac_tag": (None, [c_char_p, c_size_t, c_char_p, c_char_p]),
     "fediac_tag_packets": (None, [c_void_p, c_void_p, c_size_t, c_size_t, c_char_p]),
     "fediac_check_tags": (
         None,
@@ -23,7 +24,7 @@ SIGNATURES: Signatures = {
     ),
 }
 
-_HEADER_BYTES, _KEY_BYTES = 40, 16
+_HEADER_BYTES, _KEY_BYTES, _TAG_BYTES = 40, 16, 8
 
 _MIN_ROWS = 256
 _PACKETS_PER_ROW = 8
@@ -96,6 +97,17 @@ class DataPlane:
             chunks.append(tuple(array[: answers.n_answers] for array in rows))
             n_needed = answers.n_needed
         return _join(chunks, stride)
+
+    def tag_of(self, packet: bytes, key: bytes) -> bytes:
+        """Return the tag of one packet; see `fediac.wire.tag`."""
+        if len(packet) < _HEADER_BYTES or len(key) != _KEY_BYTES:
+            raise ValueError(
+                f"packet must have at least {_HEADER_BYTES} bytes and key "
+                f"{_KEY_BYTES}, got {len(packet)} and {len(key)}"
+            )
+        tag = ctypes.create_string_buffer(_TAG_BYTES)
+        self._c.fediac_tag(packet, len(packet), key, tag)
+        return tag.raw
 
     def tag_packets(
         self, rows: NDArray[np.uint8], lengths: NDArray[np.int32], key: bytes

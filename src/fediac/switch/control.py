@@ -17,7 +17,7 @@ from itertools import groupby
 import numpy as np
 
 from fediac.errors import ArgumentError, RemoteProtocolError
-from fediac.switch.counters import Drop
+from fediac.switch.counters import REASONS, Drop
 from fediac.switch.keys import Address, Keyring, cookie_of
 from fediac.switch.pipeline import Switch
 from fediac.switch.registers import MAX_REGISTER_BYTES, least_register_bytes
@@ -49,6 +49,7 @@ from fediac.wire.header import (
     Reason,
 )
 from fediac.wire.packet import decode, encode
+from fediac.wire.status import Report, Status
 from fediac.wire.tag import check_tags, is_tag_right, tagged
 
 _KINDS = frozenset(int(kind) for kind in EXCHANGES)
@@ -110,6 +111,23 @@ class JobEntry:
     heard_us: int = 0
 
 
+@dataclass(slots=True)
+class Traffic:
+    """What whoever carries the datagrams of a switch counts.
+
+    Attributes:
+        started_us: When it began.
+        packets_in: Datagrams that arrived.
+        packets_out: Datagrams that were sent.
+        unsent: Datagrams that the machine refused to send.
+    """
+
+    started_us: int = 0
+    packets_in: int = 0
+    packets_out: int = 0
+    unsent: int = 0
+
+
 class ControlPlane:
     """Takes datagrams and the time, gives datagrams and the next deadline.
 
@@ -122,6 +140,7 @@ class ControlPlane:
     def __init__(self, limits: Limits, keys: Keyring, secret: bytes) -> None:
         self.limits = limits
         self.drops: Counter[str] = Counter()
+        self.traffic = Traffic()
         self._keys = keys
         self._secret = secret
         self._sessions: dict[int, Session] = {}
@@ -132,6 +151,14 @@ class ControlPlane:
     def sessions(self) -> Sequence[Session]:
         """Those that run."""
         return tuple(self._sessions.values())
+
+    @property
+    def all_drops(self) -> Counter[str]:
+        """Packets dropped since the start, by reason, those of all sessions too."""
+        drops = self.drops.copy()
+        for session in self._sessions.values():
+            drops.update(session.switch.counters.drops)
+        return drops
 
     @property
     def deadline_us(self) -> int | None:
@@ -251,6 +278,8 @@ class ControlPlane:
                 yield from self._coordinate(address, data, control, now_us)
             case Join() | Alive(is_answer=False):
                 yield from self._attend(address, data, control, now_us)
+            case Status():
+                yield from self._report(address, data, control, now_us)
             case _:
                 self.drops["foreign"] += 1
 
@@ -363,7 +392,7 @@ class ControlPlane:
             job=job,
             credit=max(1, min(self.limits.buffer_packets // n_members, 0xFFFF)),
             lease_until_us=now_us + 1000 * asked.lease_ms,
-            heard_us=dict.fromkeys(range(n_members), now_us),
+            heard_us=np.full(n_members, now_us, dtype=np.int64),
         )
         self._sessions[asked.session] = session
         self._forget_jobs()
@@ -431,6 +460,42 @@ class ControlPlane:
             return Refusal(alive.session, alive.client, Reason.MEMBER)
         session.heard_us[alive.client] = now_us
         return Alive(alive.session, alive.client, is_answer=True)
+
+    def _report(
+        self, address: Address, data: bytes, asked: Status, now_us: int
+    ) -> Iterator[Datagram]:
+        """Say how the switch does, to who has a key of it if there is any."""
+        number = asked.number
+        keys = self._keys.status_keys(number)
+        key = next((key for key in keys if is_tag_right(data, key)), None)
+        if key is None:
+            self.drops["key"] += 1
+            refusal = Refusal(number, EVERYONE, Reason.KEY)
+            public = Keyring().session_key(0, number)
+            yield from self._refuse(address, refusal, data, public, now_us)
+            return
+        proof = cookie_of(self._secret, address, number, EVERYONE)
+        answer: Control = Cookie(number, EVERYONE, proof)
+        if asked.cookie == proof:
+            answer = self._describe(number, now_us)
+        yield address, tagged(encode(answer.write()), key)
+
+    def _describe(self, number: int, now_us: int) -> Report:
+        traffic, drops = self.traffic, self.all_drops
+        sessions = self._sessions.values()
+        return Report(
+            number=number,
+            uptime_ms=(now_us - traffic.started_us) // 1000,
+            packets_in=traffic.packets_in,
+            packets_out=traffic.packets_out,
+            unsent=traffic.unsent,
+            n_jobs=len(sessions),
+            max_jobs=self.limits.max_jobs,
+            n_members=sum(len(each.members) for each in sessions),
+            register_bytes=self.limits.register_bytes,
+            used_bytes=sum(each.switch.used_bytes for each in sessions),
+            drops=tuple(drops[reason] for reason in REASONS),
+        )
 
     def _end(
         self, session: Session, ending: Ending, missing: tuple[int, ...] = ()

@@ -42,6 +42,10 @@ class Count(IntEnum):
 
 N_COUNTS = len(Count) + len(Drop)
 
+REASONS = (*(drop.name.lower() for drop in Drop), "tag", "key", "address")
+"""Why the data plane or the control plane dropped a packet: a wrong tag, an OPEN or
+CLOSE without the job's key, an address that its member has not joined from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:

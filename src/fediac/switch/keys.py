@@ -30,6 +30,15 @@ class Keyring:
         for key in {self.default, *self.of_jobs.values()}:
             yield session_key(key, session)
 
+    def status_keys(self, number: int) -> Iterator[bytes]:
+        """Yield the keys of those who may ask how the switch does.
+
+        Args:
+            number: Of the question, in the place of a session.
+        """
+        keys: set[bytes | None] = {self.default, *self.of_jobs.values()} - {None}
+        yield from (session_key(key, number) for key in keys or [None])
+
 
 def cookie_of(secret: bytes, address: Address, session: int, client: int) -> int:
     """Return what only who receives at ``address`` can say, never 0.

@@ -117,6 +117,11 @@ class Switch:
         """What the switch has counted since it was made."""
         return Counters.read(self._counts)
 
+    @property
+    def used_bytes(self) -> int:
+        """Register bytes that hold something."""
+        return int(self._counts[Count.USED_BYTES])
+
     def indexed_capacity(self, n_clients: int) -> int:
         """Return how many addresses an indexed sum of ``n_clients`` may have."""
         n_clients = as_whole("n_clients", n_clients)

@@ -13,6 +13,7 @@ from fediac.wire.control import Join, Open, Welcome
 from fediac.wire.header import EVERYONE
 from fediac.wire.tag import tag_packets
 
+Times = npt.NDArray[np.int64]
 Datagram = tuple[Address, bytes]
 """Where it came from, or goes; and a packet."""
 
@@ -42,7 +43,7 @@ class Session:
         job: Its place in them.
         credit: Packets a member may have in flight.
         lease_until_us: It ends then, unless its coordinator says more.
-        heard_us: Member -> when it was last heard; before it joined, when the session
+        heard_us: When each member was last heard; before it joined, when the session
             was opened.
         members: Member -> where it is.
     """
@@ -54,7 +55,7 @@ class Session:
     job: Job
     credit: int
     lease_until_us: int
-    heard_us: dict[int, int]
+    heard_us: Times
     members: dict[int, Member] = field(default_factory=dict)
 
     @property
@@ -73,8 +74,7 @@ class Session:
 
     def hear(self, clients: npt.NDArray[np.uint16], now_us: int) -> None:
         """Note that members have been heard."""
-        for client in np.unique(clients).tolist():
-            self.heard_us[client] = now_us
+        self.heard_us[clients] = now_us
 
     def admit(self, join: Join, address: Address, now_us: int) -> Welcome | None:
         """Let a member in, or move it; return the welcome, None for an old join."""
@@ -99,12 +99,12 @@ class Session:
     @property
     def silent_at_us(self) -> int:
         """When the first of its members has been silent for too long."""
-        return min(self.heard_us.values()) + 1000 * self.asked.silence_ms
+        return int(self.heard_us.min()) + 1000 * self.asked.silence_ms
 
     def missing(self, now_us: int) -> tuple[int, ...]:
         """Return the members that have been silent for too long, ascending."""
         since = now_us - 1000 * self.asked.silence_ms
-        return tuple(sorted(i for i, heard in self.heard_us.items() if heard <= since))
+        return tuple(np.flatnonzero(self.heard_us <= since).tolist())
 
     def everyone(self) -> Iterator[Address]:
         """Yield where all members and the coordinator are, each place once."""

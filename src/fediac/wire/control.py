@@ -12,7 +12,8 @@ from typing import ClassVar, Self, TypeAlias
 
 from fediac.errors import RemoteProtocolError
 from fediac.wire.header import EVERYONE, Flag, Kind, Reason
-from fediac.wire.packet import Packet
+from fediac.wire.packet import Packet, unpack_body
+from fediac.wire.status import Report, Status
 
 _NOTHING = struct.Struct("")
 
@@ -62,8 +63,8 @@ class Open:
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        cookie, job, epoch, lease, silence, payload, n_clients, n_observers = _unpack(
-            cls._BODY, packet
+        cookie, job, epoch, lease, silence, payload, n_clients, n_observers = (
+            unpack_body(cls._BODY, packet)
         )
         return cls(
             session=packet.session,
@@ -137,7 +138,7 @@ class Close:
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        cookie, job, epoch = _unpack(cls._BODY, packet)
+        cookie, job, epoch = unpack_body(cls._BODY, packet)
         return cls(packet.session, job, epoch, cookie)
 
 
@@ -244,7 +245,7 @@ class Cookie:
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        (cookie,) = _unpack(cls._BODY, packet)
+        (cookie,) = unpack_body(cls._BODY, packet)
         return cls(packet.session, packet.client, cookie)
 
 
@@ -299,7 +300,7 @@ class Welcome:
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        registers, silence, payload, credit, n_clients, n_observers = _unpack(
+        registers, silence, payload, credit, n_clients, n_observers = unpack_body(
             cls._BODY, packet
         )
         return cls(
@@ -439,7 +440,7 @@ class Refusal:
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        held, given = _unpack(cls._BODY, packet) if packet.body else (0, 0)
+        held, given = unpack_body(cls._BODY, packet) if packet.body else (0, 0)
         if packet.part not in set(Reason):
             raise RemoteProtocolError(
                 f"reason of an error must be one of those that there are, got "
@@ -449,20 +450,22 @@ class Refusal:
 
 
 def _require_no_body(packet: Packet) -> None:
-    _unpack(_NOTHING, packet)
-
-
-def _unpack(body: struct.Struct, packet: Packet) -> tuple[int, ...]:
-    if len(packet.body) != body.size:
-        raise RemoteProtocolError(
-            f"{packet.kind.name.lower()} must have {body.size} bytes behind its "
-            f"header, got {len(packet.body)}"
-        )
-    return body.unpack(packet.body)
+    unpack_body(_NOTHING, packet)
 
 
 Control: TypeAlias = (
-    Open | Opened | Close | Closed | Join | Cookie | Welcome | Alive | Abort | Refusal
+    Open
+    | Opened
+    | Close
+    | Closed
+    | Join
+    | Cookie
+    | Welcome
+    | Alive
+    | Abort
+    | Refusal
+    | Status
+    | Report
 )
 
 _READERS: dict[Kind, type[Control]] = {
@@ -476,6 +479,8 @@ _READERS: dict[Kind, type[Control]] = {
     Kind.ALIVE: Alive,
     Kind.ABORT: Abort,
     Kind.ERROR: Refusal,
+    Kind.STATUS: Status,
+    Kind.REPORT: Report,
 }
 
 

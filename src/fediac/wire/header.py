@@ -47,6 +47,8 @@ class Kind(IntEnum):
     ERROR = 25
     """From the switch: the packet cannot be taken, see `Reason`."""
     ALIVE = 26
+    STATUS = 27
+    REPORT = 28
 
 
 EXCHANGES = frozenset(Kind(number) for number in range(1, 6))

@@ -1,5 +1,6 @@
 """One packet as a frozen value; encode and decode."""
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,3 +94,17 @@ def decode(data: bytes) -> Packet:
     both = values.pop("threshold_or_count")
     values["count" if Flag.ANSWER in flags else "threshold"] = both
     return Packet(Kind(kind), **values, flags=flags, body=data[HEADER_BYTES:])
+
+
+def unpack_body(body: struct.Struct, packet: Packet) -> tuple[int, ...]:
+    """Return the numbers behind a header.
+
+    Raises:
+        RemoteProtocolError: There is less or more behind it.
+    """
+    if len(packet.body) != body.size:
+        raise RemoteProtocolError(
+            f"{packet.kind.name.lower()} must have {body.size} bytes behind its "
+            f"header, got {len(packet.body)}"
+        )
+    return body.unpack(packet.body)

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from fediac.core.shares import (
+    parse_bytes,
     parse_count,
     parse_counts,
     parse_number,
@@ -168,3 +169,26 @@ def test_what_is_no_portion_is_refused(value: object) -> None:
     )
     with refuses(message):
         parse_portion(value, name="target")
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [
+        ("1", 1),
+        ("1048576", 1 << 20),
+        ("1MiB", 1 << 20),
+        (" 64 KiB ", 1 << 16),
+        ("1.5GB", 1_500_000_000),
+        ("0.5KiB", 512),
+    ],
+)
+def test_a_size_is_read_with_its_unit(text: str, n_bytes: int) -> None:
+    assert parse_bytes(text, name="memory") == n_bytes
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1mib", "1 MiBs", "0.3B", "one", "1e6", "9" * 16]
+)
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with refuses(f"memory must be a size such as 1MiB, 64KiB or 500000, got {text!r}"):
+        parse_bytes(text, name="memory")

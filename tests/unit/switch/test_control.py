@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fediac.switch.control import ControlPlane, Limits
+from fediac.switch.counters import REASONS
 from fediac.switch.keys import Keyring
 from fediac.wire.control import (
     Abort,
@@ -26,6 +27,7 @@ from fediac.wire.control import (
 )
 from fediac.wire.header import EVERYONE, HEADER_BYTES, VERSION, Flag, Kind, Reason
 from fediac.wire.packet import Packet, decode, encode
+from fediac.wire.status import N_REASONS, Report, Status
 from fediac.wire.tag import session_key, tagged
 from tests.packets import gia
 from tests.planes import PLANES, data_plane
@@ -72,7 +74,7 @@ class Bench:
         assert to == address
         return read_control(packet)
 
-    def prove(self, address: bytes, asked: Open | Close | Join) -> Control:
+    def prove(self, address: bytes, asked: Open | Close | Join | Status) -> Control:
         """Say it with the cookie that saying it without brings."""
         cookie = self.ask(address, asked)
         assert isinstance(cookie, Cookie)
@@ -346,6 +348,53 @@ def test_nothing_that_strangers_send_opens_or_amplifies(
     assert sum(len(data) for _, data in sent) <= n_in
     assert len(bench.plane.sessions) == 1
     assert bench.plane.sessions[0].switch.counters.packets_in == 0
+
+
+def test_who_has_the_key_and_repeats_the_cookie_is_told_how_the_switch_does() -> None:
+    bench = Bench()
+    bench.plane.traffic.packets_in = 12
+    bench.open_with_all()
+    bench.say(place(0), votes(0), key=b"some other key!!")
+    bench.now_us = 3_000_000 - 1
+    bench.plane.expire(bench.now_us)
+    report = bench.prove(b"anybody", Status(9))
+    assert isinstance(report, Report)
+    assert (report.number, report.uptime_ms, report.packets_in) == (9, 2999, 12)
+    assert (report.n_jobs, report.max_jobs, report.n_members) == (0, 4, 0)
+    drops = dict(zip(REASONS, report.drops, strict=True))
+    assert {reason: count for reason, count in drops.items() if count} == {"tag": 1}
+
+
+def test_a_report_counts_the_sessions_that_run() -> None:
+    bench = Bench()
+    bench.open_with_all()
+    bench.say(place(0), votes(0), votes(0))
+    report = bench.prove(b"anybody", Status(9))
+    assert isinstance(report, Report)
+    assert (report.n_jobs, report.n_members) == (1, 3)
+    assert report.register_bytes == 1 << 16
+    assert 0 < report.used_bytes <= 1 << 14
+    assert report.drops[REASONS.index("duplicate")] == 1
+
+
+def test_who_lacks_the_key_is_not_told_how_the_switch_does() -> None:
+    bench = Bench()
+    ((_, told),) = bench.say(b"anybody", Status(9).write(), key=None)
+    assert read_control(told) == Refusal(9, EVERYONE, Reason.KEY)
+    assert bench.plane.drops == {"key": 1}
+
+
+def test_the_key_of_any_job_is_enough_to_ask() -> None:
+    keys = Keyring(of_jobs={1: b"the key of job 1", 2: b"the key of job 2"})
+    plane = ControlPlane(Limits(register_bytes=1 << 16), keys, SECRET)
+    for key, kind in ((b"the key of job 2", Kind.COOKIE), (None, Kind.ERROR)):
+        data = tagged(encode(Status(9).write()), session_key(key, 9))
+        ((_, told),) = plane.receive([(HOME, data)], 0)
+        assert decode(told).kind == kind
+
+
+def test_there_is_a_number_for_every_reason_in_a_report() -> None:
+    assert len(REASONS) == len(set(REASONS)) == N_REASONS
 
 
 def test_limits_are_checked() -> None:

@@ -23,6 +23,7 @@ from fediac.wire.control import (
 )
 from fediac.wire.header import EXCHANGES, Kind, Reason
 from fediac.wire.packet import Packet, decode, encode
+from fediac.wire.status import N_REASONS, Report, Status
 from tests.support import refuses
 from tests.unit.wire.test_packet import VECTORS
 
@@ -82,6 +83,14 @@ controls: st.SearchStrategy[Control] = st.one_of(
     st.builds(Alive, sessions, clients, is_answer=st.booleans()),
     st.builds(Abort, sessions, st.sampled_from(Ending), members),
     st.builds(Refusal, sessions, clients, reasons, below(64), below(64)),
+    st.builds(Status, sessions, below(64)),
+    st.builds(
+        Report,
+        *[below(64)] * 5,
+        *[below(16)] * 2,
+        *[below(32)] * 3,
+        st.tuples(*[below(64)] * N_REASONS),
+    ),
 )
 
 
@@ -129,7 +138,7 @@ def test_golden_control_packets_are_read_and_written_again(
 def test_what_is_exchanged_is_no_control_packet() -> None:
     with refuses(
         "kind of a control packet must be one of OPEN, OPENED, CLOSE, CLOSED, JOIN, "
-        "COOKIE, WELCOME, ALIVE, ABORT, ERROR, got TALLY",
+        "COOKIE, WELCOME, ALIVE, ABORT, ERROR, STATUS, REPORT, got TALLY",
         RemoteProtocolError,
     ):
         read_control(Packet(Kind.TALLY, 1, 0, 0))
@@ -159,3 +168,5 @@ def test_no_answer_is_longer_than_what_asks_for_it() -> None:
     assert max(cookie, refusal, length(Closed(1))) <= length(close)
     assert max(cookie, refusal, welcome) <= length(joining)
     assert alone <= length(Alive(1, 0))
+    report = length(Report(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, drops=(11,) * N_REASONS))
+    assert max(cookie, report) <= length(Status(1))

@@ -31,7 +31,7 @@ def packet_of(vector: dict[str, Any]) -> Packet:
     return Packet(kind, **fields, flags=flags, body=bytes.fromhex(vector["body"]))
 
 
-KINDS = "1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
+KINDS = "1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28"
 
 
 @by_name

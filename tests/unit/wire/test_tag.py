@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fediac import native
 from fediac.wire.header import HEADER, HEADER_BYTES, Kind
 from fediac.wire.packet import Packet, decode, encode
 from fediac.wire.tag import (
@@ -17,7 +18,7 @@ from fediac.wire.tag import (
     tag_packets,
     tagged,
 )
-from tests.planes import PLANES, data_plane
+from tests.planes import PLANES, data_plane, require_native
 from tests.support import refuses
 
 VECTORS = json.loads(
@@ -81,6 +82,26 @@ def test_no_packets_have_no_tags(plane: str) -> None:
     with data_plane(plane):
         tag_packets(rows, lengths, KEY)
         assert check_tags(rows, lengths, KEY).shape == (0,)
+
+
+@pytest.mark.parametrize("length", [40, 41, 47, 48, 103, 1448])
+def test_c_and_python_give_a_packet_the_same_tag(length: int) -> None:
+    require_native()
+    packet = np.random.default_rng(length).bytes(length)
+    with native.disabled():
+        expected = tagged(packet, KEY)
+    assert tagged(packet, KEY) == expected
+    assert is_tag_right(expected, KEY)
+
+
+def test_a_packet_without_a_whole_header_is_not_given_to_c() -> None:
+    require_native()
+    kernels = native.host_kernels()
+    assert kernels is not None
+    with refuses(
+        "packet must have at least 40 bytes and key 16, got 39 and 16", ValueError
+    ):
+        kernels.tag_of(bytes(39), KEY)
 
 
 def test_a_tag_stands_in_the_header_in_network_byte_order() -> None:

@@ -73,6 +73,12 @@ EXPORT void fediac_tag_packets(uint8_t *rows, const int32_t *lengths, size_t str
     }
 }
 
+/* The tag of one packet, a whole header at least, as it travels. */
+EXPORT void fediac_tag(const uint8_t *packet, size_t n_bytes, const uint8_t *key,
+                       uint8_t *tag) {
+    store_word(tag, swap(tag_of(key, packet, n_bytes)));
+}
+
 /* Note for each packet whether its tag is right. No step depends on what differs. */
 EXPORT void fediac_check_tags(const uint8_t *rows, const int32_t *lengths,
                               size_t stride, size_t n_packets, const uint8_t *key,

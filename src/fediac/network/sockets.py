@@ -1,0 +1,87 @@
+"""UDP sockets of a switch: bound, with large buffers, and what went wrong in words."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fediac.errors import StartError, say_reason
+from fediac.network.addresses import Endpoint, SocketAddress, is_loopback
+
+_WANTED_BYTES = 64 << 20
+"""What is asked for; the system gives as much as net.core.rmem_max allows."""
+
+_PACKET_BYTES = 2304
+"""What the kernel counts for a packet of 1,500 bytes: with all that it keeps of it."""
+
+ADDRESS_IN_USE, NOT_ALLOWED, NO_SUCH_ADDRESS = 3, 4, 5
+"""Exit codes of who cannot listen."""
+
+_CODES = {
+    errno.EADDRINUSE: ADDRESS_IN_USE,
+    errno.EACCES: NOT_ALLOWED,
+    errno.EPERM: NOT_ALLOWED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSocket:
+    """A bound UDP socket.
+
+    Attributes:
+        socket: It blocks when it sends; who receives says that it does not wait.
+        endpoint: Where it listens, with the port that it got.
+        is_local: Whether only this machine reaches it.
+        buffer_bytes: Of its receive buffer, as the kernel counts them.
+    """
+
+    socket: socket.socket
+    endpoint: Endpoint
+    is_local: bool
+    buffer_bytes: int
+
+    @property
+    def buffer_packets(self) -> int:
+        """Packets of 1,500 bytes that can wait in the receive buffer."""
+        return max(1, self.buffer_bytes // _PACKET_BYTES)
+
+
+def open_socket(endpoint: Endpoint) -> SwitchSocket:
+    """Return a socket that listens, or the first of its addresses that can.
+
+    Raises:
+        StartError: It cannot.
+    """
+    with say_why_not(endpoint):
+        family, address = endpoint.resolve(socket.SOCK_DGRAM)
+        opened = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            return _bind(opened, address)
+        except OSError:
+            opened.close()
+            raise
+
+
+def _bind(opened: socket.socket, address: SocketAddress) -> SwitchSocket:
+    if opened.family == socket.AF_INET6:
+        # [::] takes IPv4 as well, whatever the machine's default is.
+        opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        opened.setsockopt(socket.SOL_SOCKET, buffer, _WANTED_BYTES)
+    opened.bind(address)
+    got = opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    where = opened.getsockname()
+    return SwitchSocket(opened, Endpoint.of(where), is_loopback(where), got)
+
+
+@contextmanager
+def say_why_not(endpoint: Endpoint) -> Iterator[None]:
+    """Turn an OSError inside the block into a `StartError` about an endpoint."""
+    try:
+        yield
+    except OSError as error:
+        code = _CODES.get(error.errno or 0, NO_SUCH_ADDRESS)
+        raise StartError(
+            f"cannot listen on {endpoint}: {say_reason(error)}", code
+        ) from error

@@ -29,7 +29,7 @@ from fediac.runs.settings import RunSettings, read_settings
 from fediac.runs.stored import read_run
 
 
-def run_command(
+def run_command(  # noqa: PLR0913 - one parameter for each option
     config: Path,
     *,
     out: Path | None,

@@ -117,7 +117,7 @@ class _Point:
         return self.progress.round_number
 
 
-def run_experiment(
+def run_experiment(  # noqa: PLR0913 - how to run is said by name
     settings: RunSettings,
     folder: Path,
     *,

@@ -25,8 +25,8 @@ from fediac.switch import Switch
 from fediac.training.flat_model import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
-from fediac.transports.protocol import SwitchElsewhere
 from fediac.transports import RoundResult, aggregate
+from fediac.transports.protocol import SwitchElsewhere
 
 STATISTICS_BITS = 24
 """Width of a lane for batch norm's statistics: close to float32, as they are few."""

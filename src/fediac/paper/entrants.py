@@ -200,16 +200,20 @@ Where few entries are sent, a residual is many rounds old when its turn comes; i
 """
 
 
+ON_UNEVEN_DATA = {"fediac": (_TUNED,), "libra": ()}
+"""Algorithm -> its changes, where data are made more and less even."""
+
+
 def vary_beta(betas: Sequence[float]) -> list[Entrant]:
     """Return FediAC and libra on data that are less even the smaller β is."""
     return [
         Entrant(
             f"{algorithm}-beta{beta:g}",
             algorithm,
-            (("data.partition", "dirichlet"), ("data.beta", beta), *width),
+            (("data.partition", "dirichlet"), ("data.beta", beta), *changes),
             f"β = {beta:g}",
         )
-        for algorithm, width in (("fediac", (_TUNED,)), ("libra", ()))
+        for algorithm, changes in ON_UNEVEN_DATA.items()
         for beta in betas
     ]
 

@@ -32,7 +32,7 @@ class Settled:
 
     Attributes:
         numbers: FediAC's threshold and bits, once the server has set them.
-        hot: libra's hot entries, once they are found; a tensor.
+        hot: Hot entries, as libra has them, once they are found; a tensor.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)

@@ -1,15 +1,15 @@
 """Settings -> everything a run needs, built once."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from fediac.compressors import Compressor, Libra, choose_hot
-from fediac.core.bitpack import unpack_bits
-from fediac.core.magnitudes import largest
+from fediac.compressors import Compressor
+from fediac.compressors.protocol import LearnsHot
 from fediac.core.shares import parse_share
 from fediac.errors import ArgumentError, ConfigError
 from fediac.partition import require_beta
@@ -27,7 +27,7 @@ from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
-"""Round numbers of the training that finds libra's hot entries: no real round's."""
+"""Round numbers of the training that finds hot entries: no real round's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +181,27 @@ def _make_engine(
     )
 
 
-def find_hot(federation: Federation, libra: Libra, progress: Progress) -> Tensor:
-    """Return libra's hot entries: those most often among clients' k largest.
+def find_hot(
+    federation: Federation, algorithm: LearnsHot, progress: Progress
+) -> Tensor:
+    """Return the entries that an algorithm such as libra finds hot before the run.
 
-    Counted over a few rounds of plain averaging on a copy of the model that is thrown
-    away. Like in the paper, nobody is billed for them.
+    It sees a few rounds of plain averaging on a copy of the model that is thrown away.
+    Like in the paper, nobody is billed for them.
     """
-    dim = federation.model.dim
-    n_sent = libra.count_sent(dim)
+    updates = _train_beforehand(federation, progress, algorithm.hot_rounds)
+    n_addresses = federation.switch.indexed_capacity(federation.n_clients)
+    hot: Tensor = algorithm.find_hot(updates, n_addresses)
+    return hot
+
+
+def _train_beforehand(
+    federation: Federation, progress: Progress, n_rounds: int
+) -> Iterator[Tensor]:
+    """Yield the updates of all clients in rounds of plain averaging."""
     parameters, statistics = progress.parameters, progress.statistics
-    counts = torch.zeros(dim, dtype=torch.int32, device=parameters.device)
     everyone = list(range(federation.n_clients))
-    for number in range(1, libra.hot_rounds + 1):
+    for number in range(1, n_rounds + 1):
         federation.model.parameters.copy_(parameters)
         federation.model.statistics.copy_(statistics)
         trained = federation.engine.train(
@@ -200,13 +209,9 @@ def find_hot(federation: Federation, libra: Libra, progress: Progress) -> Tensor
             round_number=_HOT_ROUNDS_FROM + number,
             rate=federation.rate(number),
         )
-        for each in trained:
-            counts += unpack_bits(largest(each.update, n_sent), dim)
+        yield from (each.update for each in trained)
         parameters = parameters - _mean([each.update for each in trained])
         statistics = statistics - _mean([each.statistics for each in trained])
-    n_hot = min(federation.switch.indexed_capacity(federation.n_clients), dim)
-    hot: Tensor = choose_hot(counts, n_hot)
-    return hot
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:

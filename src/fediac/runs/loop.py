@@ -10,8 +10,8 @@ from typing import Protocol
 
 from msgspec import structs
 
-from fediac.compressors import Libra
 from fediac.compressors.forecast import tally_threshold
+from fediac.compressors.protocol import LearnsHot
 from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
 from fediac.files import lock_folder
@@ -263,10 +263,10 @@ def _load(run: _Run) -> tuple[_Point, list[Round]]:
 
 
 def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
-    """Return what is settled before the first round: libra's hot entries."""
+    """Return what is settled before the first round: which entries are hot."""
     nothing = Settled()
     compressor = prepared.make_compressor(nothing)
-    if is_own(prepared.settings.algorithm) or not isinstance(compressor, Libra):
+    if is_own(prepared.settings.algorithm) or not isinstance(compressor, LearnsHot):
         return nothing
     return Settled(hot=find_hot(prepared.federation, compressor, progress))
 

@@ -110,13 +110,12 @@ class Compressor(Protocol):
 
 @runtime_checkable
 class LearnsHot(Protocol):
-    """An algorithm whose field ``hot`` is learned from a training before the run.
+    """An algorithm whose field ``hot`` is learned from a training before the run."""
 
-    Attributes:
-        hot_rounds: Rounds of that training.
-    """
-
-    hot_rounds: int
+    @property
+    def hot_rounds(self) -> int:
+        """Rounds of that training."""
+        ...
 
     def find_hot(self, updates: Iterable[Update], n_addresses: int) -> Indices:
         """Return the hot entries, by the updates of all clients in all these rounds."""

@@ -16,7 +16,7 @@ from fediac.paper.plan import (
     make_plan,
 )
 from fediac.paper.scenarios import NAMES, find_scenario
-from fediac.paper.to_do import Device
+from fediac.paper.tasks import Device
 
 RESULTS = Path("results")
 QUICK_RESULTS = Path("runs/paper-quick")

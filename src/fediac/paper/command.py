@@ -20,8 +20,8 @@ from fediac.paper.products import (
 )
 from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import Key, by_key, read_stored
+from fediac.paper.tasks import Device, RunOptions, needs_running
 from fediac.paper.theory.product import list_missing, make_theory
-from fediac.paper.to_do import Device, RunOptions, needs_running
 from fediac.plan.pictures import require_matplotlib
 from fediac.runs.progress import ProgressBars
 from fediac.runs.requirements import require_torch

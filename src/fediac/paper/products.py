@@ -18,7 +18,7 @@ from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
 from fediac.paper.scenarios import NAMES, find_scenario
 from fediac.paper.targets import find_target
-from fediac.paper.to_do import check_same
+from fediac.paper.tasks import check_same
 from fediac.report.page import Report, render_page
 from fediac.report.reading import tell_apart
 from fediac.report.target import choose_target

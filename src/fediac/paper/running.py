@@ -16,14 +16,7 @@ from fediac.paper.stored import (
     read_stored,
     run_archive,
 )
-from fediac.paper.theory.check import measure
-from fediac.paper.theory.product import (
-    measurement_file,
-    plan_measurement,
-    stored_rounds,
-)
-from fediac.paper.theory.stored import save_measurement
-from fediac.paper.to_do import (
+from fediac.paper.tasks import (
     RunOptions,
     Step,
     Task,
@@ -32,6 +25,13 @@ from fediac.paper.to_do import (
     folder_of,
     needed_keys,
 )
+from fediac.paper.theory.check import measure
+from fediac.paper.theory.product import (
+    measurement_file,
+    plan_measurement,
+    stored_rounds,
+)
+from fediac.paper.theory.stored import save_measurement
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import Observer, run_experiment

@@ -158,22 +158,13 @@ def run_experiment(
         run = _Run(prepared, folder, observer, began, keeps_model)
         with lock_folder(folder):
             check()  # nobody was faster
-            return _complete(run)
+            return _go_on(run)
     finally:
         prepared.engine.close()
 
 
-def _complete(run: _Run) -> Summary:
-    """Run to a stop and leave in the folder what is to be kept; return the summary."""
-    summary = _go_on(run)
-    write_summary(run.folder, summary)
-    if not run.keeps_model:
-        drop_model(run.folder)
-    return summary
-
-
 def _go_on(run: _Run) -> Summary:
-    """Run from the last checkpoint to a stop, save the model, return the summary."""
+    """Run from the last checkpoint to a stop, write and return the summary."""
     settings, federation = run.prepared.settings, run.prepared.federation
     point, records = _load(run)
     write_config(
@@ -187,7 +178,11 @@ def _go_on(run: _Run) -> Summary:
     if run.keeps_model:
         federation.load(point.progress)
         save_model(run.folder / MODEL, federation.model.module)
-    return _summarize(run.prepared, records, reason)
+    summary = _summarize(run.prepared, records, reason)
+    write_summary(run.folder, summary)
+    if not run.keeps_model:
+        drop_model(run.folder)
+    return summary
 
 
 def _train(run: _Run, point: _Point, records: list[Round]) -> tuple[_Point, str]:

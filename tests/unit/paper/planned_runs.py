@@ -5,7 +5,7 @@ from pathlib import Path
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
 from fediac.paper.stored import by_key, read_stored, run_archive
-from fediac.paper.to_do import Step, Task, find_task, folder_of
+from fediac.paper.tasks import Step, Task, find_task, folder_of
 from fediac.runs.loop import NoObserver
 from fediac.runs.records import Round
 from fediac.runs.stored import read_run

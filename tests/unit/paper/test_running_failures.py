@@ -13,9 +13,9 @@ from fediac.paper.plan import PlannedRun
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import by_key, read_stored, run_archive
+from fediac.paper.tasks import needs_running
 from fediac.paper.theory.product import measurement_file
 from fediac.paper.theory.stored import load_measurement
-from fediac.paper.to_do import needs_running
 from fediac.runs.loop import run_experiment
 from fediac.runs.settings import RunSettings
 from tests.tiny import read_lines

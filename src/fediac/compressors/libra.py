@@ -259,7 +259,7 @@ class Libra(ErrorFeedback):
         return choose_hot(counts, min(n_addresses, counts.shape[0]))
 
     def _pair_bits(self, n_places: int) -> int:
-        """Bits of an entry on its way, where its index tells so many places apart."""
+        """Return the bits of an entry on its way: its value and one of ``n_places``."""
         return self.bits + (least_index_bits(n_places) if self.narrow else INDEX_BITS)
 
     def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:

@@ -83,7 +83,7 @@ def _top_k(algorithm: str, shares: Sequence[str] = _SHARES) -> tuple[Entrant, ..
 
 
 def _narrow(share: str, bits: int) -> Entrant:
-    """Return libra with levels of so many bits, and indices of as few as they need."""
+    """Return libra with narrow levels, and indices of no more bits than they need."""
     return Entrant(
         f"libra-k{share}-bits{bits}-narrow",
         "libra",

@@ -1,4 +1,4 @@
-"""Settings -> the algorithm of a round, for so many clients and entries."""
+"""Settings -> the algorithm of a round, for its number of clients and entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -41,7 +41,11 @@ class PreparedRun:
     federation: Federation
 
     def make_compressor(self, settled: Settled) -> Compressor:
-        """Return the algorithm of the next round, when so much is settled."""
+        """Return the algorithm of the next round.
+
+        Args:
+            settled: What earlier rounds have settled.
+        """
         return make_compressor(
             self.settings,
             n_clients=self.federation.n_participants,

@@ -52,7 +52,7 @@ def parse_scope(
 
 
 def _check_quick(only: Sequence[str]) -> None:
-    """Refuse scenarios that nobody could run within minutes on a CPU."""
+    """Refuse scenarios that take more than minutes on a CPU."""
     quick = find_scenario(QUICK_SCENARIO).settings.data.name
     small = [name for name in NAMES if find_scenario(name).settings.data.name == quick]
     for name in only:

@@ -236,9 +236,9 @@ def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
 def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
     """Return the entrant that already runs the very same settings, or this one.
 
-    The setting that a scenario holds to be the best is one of those it is chosen from;
-    nobody should train it twice. Tables ask for every setting again and again, and to
-    compare it with all others takes a while: the answer is remembered.
+    A scenario's best setting is also one of the settings it is chosen from; it must not
+    be trained twice. Comparing a setting with all others takes a while and tables do it
+    often, so the answer is cached.
     """
     own = decisive(entrant.apply(settings))
     for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):

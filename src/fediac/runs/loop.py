@@ -66,7 +66,7 @@ class Observer(Protocol):
 
 
 class NoObserver:
-    """For runs that nobody observes."""
+    """An observer that does nothing, for runs that need none."""
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Round | None
@@ -157,7 +157,7 @@ def run_experiment(
         _networks(prepared, Settled())  # refuses those that cannot be
         run = _Run(prepared, folder, observer, began, keeps_model)
         with lock_folder(folder):
-            check()  # nobody was faster
+            check()  # another process may have been faster
             return _go_on(run)
     finally:
         prepared.engine.close()

@@ -113,7 +113,7 @@ def list_switches(runs: Iterable[Run]) -> list[str]:
 
 
 def _share(run: Run) -> float:
-    """Return FediAC's threshold in percent of the clients: as given, where it is so."""
+    """Return FediAC's threshold in percent of the clients, as given if a share."""
     threshold = run.settings.of("fediac").threshold
     if isinstance(threshold, str) and threshold.strip().endswith("%"):
         return float(threshold.strip()[:-1])

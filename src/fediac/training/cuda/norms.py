@@ -14,7 +14,7 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from fediac.native import StepKernels
-from fediac.training.convolutions import (
+from fediac.training.cuda.convolutions import (
     LAST,
     Measuring,
     convolve,

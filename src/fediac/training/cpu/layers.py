@@ -18,7 +18,7 @@ from fediac.native.layers import (
     PoolShape,
     layer_kernels,
 )
-from fediac.training.functions import convolve, max_pool
+from fediac.training.cpu.convolutions import convolve, max_pool
 
 MAX_INPUTS = 16
 """Channels above which PyTorch's convolutions are as fast."""

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fediac.training.models import build_model
-from fediac.training.norms import JoinedNorm
-from fediac.training.tracing import (
+from fediac.training.cuda.norms import JoinedNorm
+from fediac.training.cuda.tracing import (
     can_trace,
     join_norms,
     narrow_layers,
     takes_narrow,
     trace,
 )
+from fediac.training.models import build_model
 
 IMAGES = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 
-from fediac.compressors import CATALOG, Compressor
-from fediac.compressors.protocol import LearnsHot
+from fediac.compressors import CATALOG, Compressor, LearnsHot
 from fediac.console import (
     FAILED,
     FittedTable,

@@ -131,7 +131,7 @@ def check_algorithm(
 
 
 def _check_tuning(settings: RunSettings) -> None:
-    """Refuse FediAC without a width where none may be chosen."""
+    """Refuse FediAC without a width where nobody may choose one."""
     if settings.algorithm != "fediac" or settings.tuning != "none":
         return
     bits = settings.of("fediac").bits

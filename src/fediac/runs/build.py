@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from fediac.compressors import Compressor
-from fediac.compressors.protocol import LearnsHot
+from fediac.compressors import Compressor, LearnsHot
 from fediac.core.shares import parse_share
 from fediac.errors import ArgumentError, ConfigError
 from fediac.partition import require_beta

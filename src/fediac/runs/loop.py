@@ -10,8 +10,8 @@ from typing import Protocol
 
 from msgspec import structs
 
+from fediac.compressors import LearnsHot
 from fediac.compressors.forecast import tally_threshold
-from fediac.compressors.protocol import LearnsHot
 from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
 from fediac.files import lock_folder
@@ -66,7 +66,7 @@ class Observer(Protocol):
 
 
 class NoObserver:
-    """An observer that does nothing, for runs that need none."""
+    """For runs that nobody observes."""
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Round | None

@@ -34,7 +34,7 @@ class DataSettings:
     Attributes:
         name: Data set: ``digits`` (inside the package), ``cifar10``, ``cifar100``,
             ``femnist``, or a by-writer file in the folder.
-        folder: Where data sets are; by default $FEDIAC_DATA or ~/.cache/fediac.
+        folder: Where data sets are; by default FEDIAC_DATA or a cache folder.
         partition: How examples are split over clients.
         beta: Evenness of the Dirichlet partition; smaller is less even.
         classes_per_client: Classes of each client, in the pathological partition.

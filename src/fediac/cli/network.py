@@ -38,7 +38,7 @@ _RatesOption = Annotated[
 _Compute = Annotated[
     float,
     number_option(
-        "How long each client trains in a round; by default as in the paper's, with "
+        "How long each client trains in a round; by default the paper's time for "
         "ResNet-18.",
         metavar="SECONDS",
     ),

@@ -35,7 +35,7 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
         bool,
         typer.Option(
             "--quick",
-            help="Do it on a small scale, with the digits in the package: seconds on a "
+            help="Run on a small scale, with the digits in the package: seconds on a "
             "CPU.",
         ),
     ] = False,

@@ -3,7 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
-SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/fediac/native/src/*.[ch])
+# An editable install knows which packages there are: it is made again for a new one.
+PACKAGES := $(shell find src -name __init__.py)
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
 .PHONY: help venv demo test lint format bench mutants model clean
 

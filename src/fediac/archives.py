@@ -98,7 +98,7 @@ def read_archive(archive: Path) -> dict[str, bytes]:
 def write_archive(archive: Path, files: Mapping[str, bytes]) -> None:
     """Replace an archive; the same files give the same bytes, whenever and wherever.
 
-    Whoever reads it meanwhile sees the old one or all of the new.
+    Readers see the old one or all of the new, never a part.
     """
     with (
         replacing(archive) as temporary,

@@ -22,8 +22,8 @@ _WIDE = 200
 def open_console() -> Console:
     """Return a console on standard output: plain text unless that is a terminal.
 
-    Whoever reads a pipe has no width, unless ``COLUMNS`` tells one; lines are then as
-    long as they need to be.
+    A pipe has no width, unless ``COLUMNS`` gives it one: its lines are as long as they
+    need to be.
     """
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(

@@ -43,8 +43,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def _write_after(path: Path, data: bytes) -> None:
     """Write to something that is not a file, after what it already contains.
 
-    Standard output and error are written to as we have them open: whoever shares them
-    would go on at the old place otherwise, over what is written now.
+    Standard output and error are written to as we have them open: otherwise, other
+    processes that share them would overwrite what is written now.
     """
     sys.stdout.flush()
     seen = path.stat()

@@ -65,8 +65,8 @@ def dirichlet(
         labels: Each example's class, as numbers or names.
         n_clients: Clients to make.
         beta: The concentration: 0.1 is very uneven, 100 nearly even.
-        min_size: Examples a client has at least; all classes are drawn again until
-            that is so.
+        min_size: Examples that each client has at least; until all do, all classes are
+            drawn again.
         seed: Another seed draws and shuffles anew.
 
     Raises:

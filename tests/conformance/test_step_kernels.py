@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.native import StepKernels
-from fediac.training import convolutions
-from fediac.training.convolutions import Measuring, can_convolve, convolve
-from fediac.training.descent import NarrowDescent
+from fediac.training.cuda import convolutions
+from fediac.training.cuda.convolutions import Measuring, can_convolve, convolve
+from fediac.training.cuda.descent import NarrowDescent
+from fediac.training.cuda.norms import JoinedNorm
+from fediac.training.cuda.replica import Batch, Data
 from fediac.training.flat_model import flatten_model
-from fediac.training.norms import JoinedNorm
-from fediac.training.replica import Batch, Data
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":

@@ -15,7 +15,7 @@ import pytest
 from fediac.archives import read_archive
 from fediac.paper import running
 from fediac.paper.entrants import MAIN
-from fediac.paper.to_do import RunOptions
+from fediac.paper.tasks import RunOptions
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import Round
 from tests.integration.command import Command, Result

@@ -292,8 +292,8 @@ TABLE: dict[str, dict[str, Row]] = {
     "runs/build.py": {
         "hot-of-one-client": (
             "hot entries are counted over all clients",
-            "for each in trained:",
-            "for each in trained[:1]:",
+            "for each in trained)",
+            "for each in trained[:1])",
             "unit/runs/test_build.py",
         ),
         "hot-rounds-stand-still": (

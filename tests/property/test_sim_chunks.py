@@ -214,7 +214,9 @@ def logs(case: Case, *, chunk: int = 0, batch: int = 0, are_twins: bool = False)
     """
     found = []
     for step in list_steps(case.rows.rows, case.network.view, None):
-        switch = unbounded.Switch(server("switch", case), server("server", case), 20)
+        switch = unbounded.SimulatedSwitch(
+            server("switch", case), server("server", case), 20
+        )
         switch.log = []
         senders = [sender(case, 0 if are_twins else client) for client in step.clients]
         if batch:

@@ -37,7 +37,11 @@ _RatesOption = Annotated[
 ]
 _Compute = Annotated[
     float,
-    number_option("How long each client trains in a round.", metavar="SECONDS"),
+    number_option(
+        "How long each client trains in a round; by default the paper's time for "
+        "ResNet-18.",
+        metavar="SECONDS",
+    ),
 ]
 _Seed = Annotated[int, count_option("Seed for traces, links and servers.")]
 _Plot = Annotated[Path | None, file_option("Draw a picture: .png, .pdf or .svg.")]

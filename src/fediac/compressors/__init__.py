@@ -6,7 +6,15 @@ from fediac.compressors.fediac import FediAC
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.libra import Libra, choose_hot
 from fediac.compressors.omnireduce import OmniReduce
-from fediac.compressors.protocol import Compressor, Facts, Outcome, Round, State, ask
+from fediac.compressors.protocol import (
+    Compressor,
+    Facts,
+    LearnsHot,
+    Outcome,
+    Round,
+    State,
+    ask,
+)
 from fediac.compressors.switchml import SwitchML
 from fediac.compressors.topk import TopK
 from fediac.compressors.wrapper import Wrapper
@@ -18,6 +26,7 @@ __all__ = [
     "Facts",
     "FedAvg",
     "FediAC",
+    "LearnsHot",
     "Libra",
     "OmniReduce",
     "Outcome",

@@ -6,14 +6,14 @@ FediAC paper's best setting is k = 1 % of the entries.
 
 Deviations: the switch is integer, so clients first agree on a peak and send 32-bit
 levels of hot entries; cold entries go to the server as floats; error feedback unless
-``residual=False``. Which entries are hot is decided before training (`choose_hot`).
+``residual=False``. Which entries are hot is decided before training (`find_hot`).
 
 As published, an entry takes 64 bits, an index and a value of 32 each. Ours, so that
 libra pays no more than it must: with fewer ``bits`` hot and cold entries are levels
 alike, and ``narrow`` indices have as many bits as tell registers, or entries, apart.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ from fediac.compressors.setting_checks import (
 )
 from fediac.compressors.setting_fields import SUPPLIED
 from fediac.compressors.shared_steps import left_energy, scale_to_peak, unsent
+from fediac.core.bitpack import unpack_bits
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import (
     INDEX_BITS,
@@ -48,7 +49,7 @@ from fediac.core.exchange import (
     least_index_bits,
 )
 from fediac.core.integers import as_whole
-from fediac.core.magnitudes import indices_of_largest
+from fediac.core.magnitudes import indices_of_largest, largest
 from fediac.core.mean import FloatMean, IndexedMean, Mean, MeanPart
 from fediac.core.quantize import (
     Grid,
@@ -239,8 +240,26 @@ class Libra(ErrorFeedback):
         """Return how many of ``dim`` entries a client sends."""
         return count_share("n_sent", self.n_sent, of=dim, what="dim")
 
+    def find_hot(self, updates: Iterable[Update], n_addresses: int) -> Indices:
+        """Return the entries that are most often among clients' largest, ascending.
+
+        Args:
+            updates: Those of a training before the run, of all clients and rounds.
+            n_addresses: Entries that the switch has a register for.
+        """
+        counts: Array | None = None
+        for update in updates:
+            dim = update.shape[0]
+            chosen = unpack_bits(largest(update, self.count_sent(dim)), dim)
+            xp = array_namespace(chosen)
+            own = xp.astype(chosen, xp.int32)
+            counts = own if counts is None else counts + own
+        if counts is None:
+            raise ArgumentError("updates", "must be at least one, got none")
+        return choose_hot(counts, min(n_addresses, counts.shape[0]))
+
     def _pair_bits(self, n_places: int) -> int:
-        """Bits of an entry on its way, where its index tells so many places apart."""
+        """Return the bits of an entry on its way: its value and one of ``n_places``."""
         return self.bits + (least_index_bits(n_places) if self.narrow else INDEX_BITS)
 
     def _split(self, indices: Indices) -> tuple[Indices, Indices, Indices]:

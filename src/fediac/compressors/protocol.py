@@ -5,15 +5,15 @@ or several that travel together; all clients must ask the same ones. It knows no
 transport, so every transport runs it.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from fediac.core.exchange import Answer, Exchange
 from fediac.core.mean import Mean
 from fediac.core.rng import Stream
-from fediac.core.types import Array, Update
+from fediac.core.types import Array, Indices, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,20 @@ class Compressor(Protocol):
             stream: Randomness of this client and round.
             out: Memory for the next residual; it may be the current one.
         """
+        ...
+
+
+@runtime_checkable
+class LearnsHot(Protocol):
+    """An algorithm whose field ``hot`` is learned from a training before the run."""
+
+    @property
+    def hot_rounds(self) -> int:
+        """Rounds of that training."""
+        ...
+
+    def find_hot(self, updates: Iterable[Update], n_addresses: int) -> Indices:
+        """Return the hot entries, by the updates of all clients in all these rounds."""
         ...
 
 

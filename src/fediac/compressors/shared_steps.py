@@ -67,7 +67,7 @@ class Added:
     """The result of a sum of levels.
 
     Attributes:
-        mean: Of all clients.
+        mean: The mean of all clients' levels.
         sent: What this client sent.
         left_energy: Σ(U − sent)² over all entries.
     """

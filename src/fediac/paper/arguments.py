@@ -16,7 +16,7 @@ from fediac.paper.plan import (
     make_plan,
 )
 from fediac.paper.scenarios import NAMES, find_scenario
-from fediac.paper.to_do import Device
+from fediac.paper.tasks import Device
 
 RESULTS = Path("results")
 QUICK_RESULTS = Path("runs/paper-quick")
@@ -52,7 +52,7 @@ def parse_scope(
 
 
 def _check_quick(only: Sequence[str]) -> None:
-    """Refuse scenarios that nobody could run within minutes on a CPU."""
+    """Refuse scenarios that take more than minutes on a CPU."""
     quick = find_scenario(QUICK_SCENARIO).settings.data.name
     small = [name for name in NAMES if find_scenario(name).settings.data.name == quick]
     for name in only:

@@ -19,9 +19,9 @@ from fediac.paper.products import (
     make_product,
 )
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import Key, by_key, read_stored
+from fediac.paper.stored import Key, index_runs, read_stored
+from fediac.paper.tasks import Device, RunOptions, needs_running
 from fediac.paper.theory.product import list_missing, make_theory
-from fediac.paper.to_do import Device, RunOptions, needs_running
 from fediac.plan.pictures import require_matplotlib
 from fediac.runs.progress import ProgressBars
 from fediac.runs.requirements import require_torch
@@ -57,7 +57,7 @@ class Request:
     words: tuple[str, ...] = ()
 
     def say(self, line: str) -> None:
-        """Tell a person how it goes, where it is in nobody's way."""
+        """Write a line about progress to standard error, unless JSON was asked for."""
         if not self.as_json:
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
@@ -86,7 +86,7 @@ def paper_command(request: Request) -> None:
     stored = _check_folder(request)
     if request.may_run:
         with data_folder(request.data):
-            problems = _run_missing(request, by_key(stored))
+            problems = _run_missing(request, index_runs(stored))
         stored = read_stored(request.out)
     made = _make_all(request, stored, problems)
     for note in (note for each in made.values() for note in each.notes):
@@ -142,8 +142,8 @@ def _check_folder(request: Request) -> list[Run]:
 def _lacking(request: Request, scenarios: Sequence[Scenario]) -> dict[str, str]:
     """Return the scenarios whose data are missing, after saying what they lack.
 
-    Whoever names a scenario wants that one; without a name, the paper's scenarios that
-    can be run are.
+    A scenario that was named must be run; without a name, those of the paper's that
+    can be run are enough.
 
     Raises:
         DatasetError: Data are missing for a scenario that was named, or for all.
@@ -163,7 +163,7 @@ def _list_running(
     stored: Mapping[Key, Run],
     request: Request,
 ) -> list[Scenario]:
-    """Return the scenarios of which something is to be run: these need their data."""
+    """Return the scenarios that have something to run, and so need their data."""
     own = [run.scenario for run in plan if needs_running(run, stored, request.out)]
     own += [scenario for scenario, _ in theory]
     names = {scenario.name for scenario in own}
@@ -264,7 +264,7 @@ def _show(
 def _show_steps(request: Request) -> None:
     """Say what would be run, and which data it would not find."""
     plan, theory = make_plan(request.products, request.scope), _missing_theory(request)
-    stored = by_key(read_stored(request.out))
+    stored = index_runs(read_stored(request.out))
     steps = list_steps(plan, stored, request.out)
     labels = [f"{scenario.name} seed {seed}" for scenario, seed in theory]
     with data_folder(request.data):

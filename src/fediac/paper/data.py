@@ -19,10 +19,9 @@ _RELEASES: dict[str, Release] = {each.name: each for each in (CIFAR10, CIFAR100)
 
 @contextmanager
 def data_folder(folder: Path | None) -> Iterator[None]:
-    """Let runs find data in ``folder``, without its name among their settings.
+    """Let runs find data in ``folder``, without writing its name to their settings.
 
-    Whoever repeats a run keeps data elsewhere; the settings stored with it are the
-    same all the same.
+    Stored settings stay the same, wherever the data are when a run is repeated.
     """
     before = os.environ.get(FOLDER_VARIABLE)
     if folder is not None:

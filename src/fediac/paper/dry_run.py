@@ -8,7 +8,7 @@ from typing import Any
 from fediac.console import FittedTable
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.stored import Key
-from fediac.paper.to_do import Step, Task, find_task
+from fediac.paper.tasks import Step, Task, find_task
 from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate

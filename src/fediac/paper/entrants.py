@@ -83,7 +83,7 @@ def _top_k(algorithm: str, shares: Sequence[str] = _SHARES) -> tuple[Entrant, ..
 
 
 def _narrow(share: str, bits: int) -> Entrant:
-    """Return libra with levels of so many bits, and indices of as few as they need."""
+    """Return libra with narrow levels, and indices of no more bits than they need."""
     return Entrant(
         f"libra-k{share}-bits{bits}-narrow",
         "libra",
@@ -200,16 +200,20 @@ Where few entries are sent, a residual is many rounds old when its turn comes; i
 """
 
 
+ON_UNEVEN_DATA = {"fediac": (_TUNED,), "libra": ()}
+"""Algorithm -> its changes, where data are made more and less even."""
+
+
 def vary_beta(betas: Sequence[float]) -> list[Entrant]:
     """Return FediAC and libra on data that are less even the smaller β is."""
     return [
         Entrant(
             f"{algorithm}-beta{beta:g}",
             algorithm,
-            (("data.partition", "dirichlet"), ("data.beta", beta), *width),
+            (("data.partition", "dirichlet"), ("data.beta", beta), *changes),
             f"β = {beta:g}",
         )
-        for algorithm, width in (("fediac", (_TUNED,)), ("libra", ()))
+        for algorithm, changes in ON_UNEVEN_DATA.items()
         for beta in betas
     ]
 
@@ -232,9 +236,9 @@ def vary_scale(numbers: Sequence[int]) -> list[Entrant]:
 def find_known(entrant: Entrant, settings: RunSettings) -> Entrant:
     """Return the entrant that already runs the very same settings, or this one.
 
-    The setting that a scenario holds to be the best is one of those it is chosen from;
-    nobody should train it twice. Tables ask for every setting again and again, and to
-    compare it with all others takes a while: the answer is remembered.
+    A scenario's best setting is also one of the settings it is chosen from; it must not
+    be trained twice. Comparing a setting with all others takes a while and tables do it
+    often, so the answer is cached.
     """
     own = decisive(entrant.apply(settings))
     for known in (*MAIN, *(each for family in CANDIDATES.values() for each in family)):

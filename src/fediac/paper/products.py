@@ -18,7 +18,7 @@ from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
 from fediac.paper.scenarios import NAMES, find_scenario
 from fediac.paper.targets import find_target
-from fediac.paper.to_do import check_same
+from fediac.paper.tasks import check_same
 from fediac.report.page import Report, render_page
 from fediac.report.reading import tell_apart
 from fediac.report.target import choose_target
@@ -122,7 +122,7 @@ def _make_table(
 
 
 def _say_untargeted(runs: Sequence[Run], names: Collection[str]) -> list[str]:
-    """Return which seeds a table leaves out because nobody knows their target."""
+    """Return which seeds a table leaves out because their target is not known."""
     places = dict.fromkeys((run.scenario, run.seed) for run in runs)
     return [
         f"left out: {name} seed {seed}, whose target is not known before {FEDAVG.name} "
@@ -229,8 +229,8 @@ def _say_lacking(product: Product, scope: Scope, own: Sequence[Run]) -> list[str
 def _list_shown(numbers: Path) -> set[str]:
     """Return scenario and seed of all that a figure shows; of none before there is one.
 
-    A figure is of what is asked for: with fewer words it takes the place of a fuller
-    one, which may be somebody's only one.
+    A figure shows what is asked for: asking for less replaces a fuller one, which may
+    have been wanted.
     """
     try:
         rows = json.loads(numbers.read_bytes())

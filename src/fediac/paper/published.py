@@ -7,9 +7,6 @@ SOURCE = "arXiv 2402.03815, Tables I and II"
 TABLES = {"fast": "Table I", "slow": "Table II"}
 """Switch -> the table with its traffic: high and low performance in the paper."""
 
-SWITCHML_BITS = 12
-"""SwitchML's best width in the paper (Sec. V-A3)."""
-
 FIGURE_S = 500.0
 """Simulated seconds that the paper trains for its figures (Sec. V-B)."""
 

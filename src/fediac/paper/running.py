@@ -10,20 +10,13 @@ from fediac.files import lock_folder, write_whole
 from fediac.paper.plan import PlannedRun
 from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import (
-    by_key,
+    index_runs,
     put_away,
     read_some,
     read_stored,
     run_archive,
 )
-from fediac.paper.theory.check import measure
-from fediac.paper.theory.product import (
-    measurement_file,
-    plan_measurement,
-    stored_rounds,
-)
-from fediac.paper.theory.stored import save_measurement
-from fediac.paper.to_do import (
+from fediac.paper.tasks import (
     RunOptions,
     Step,
     Task,
@@ -32,6 +25,13 @@ from fediac.paper.to_do import (
     folder_of,
     needed_keys,
 )
+from fediac.paper.theory.check import measure
+from fediac.paper.theory.product import (
+    measurement_file,
+    plan_measurement,
+    stored_rounds,
+)
+from fediac.paper.theory.stored import save_measurement
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import Observer, run_experiment
@@ -58,7 +58,7 @@ def run_plan(
         KeyboardInterrupt: Stopped by the user; the same plan goes on from there.
     """
     results = run_options.results
-    stored = by_key(read_stored(results))
+    stored = index_runs(read_stored(results))
     for run in plan:
         find_task(run, run.untils[0], stored, results)
     failures = []
@@ -121,7 +121,7 @@ def _complete(
 
 
 def _put_away_ended(run: PlannedRun, results: Path) -> None:
-    """Do what somebody was killed before: a run that ended has nothing to go on from.
+    """Archive a run that had ended when an earlier command was killed.
 
     Raises:
         RunError: It had other settings.

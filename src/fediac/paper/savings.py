@@ -29,9 +29,9 @@ def find_saving(
 ) -> Saving | None:
     """Return what was saved against the best baseline, as far as it is known.
 
-    The seeds that both have are compared. Whoever gave up is not the best. But nobody
-    is while another one has spent less and may still get there; then something is known
-    only by who has spent even less.
+    The seeds that both have are compared, and a baseline that gave up is left out. If
+    the cheapest one so far may still get there, the saving is at least what it is
+    against that one, or not known if that is nothing.
 
     Args:
         own: Rows of one entrant, all seeds.

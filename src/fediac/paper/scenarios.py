@@ -74,7 +74,7 @@ def find_scenario(name: str) -> Scenario:
 
 
 def find_title(name: str) -> str:
-    """Return a scenario's name for people; one that nobody knows keeps its own."""
+    """Return a scenario's title; an unknown one keeps its name."""
     return find_scenario(name).paper.title if name in NAMES else name
 
 

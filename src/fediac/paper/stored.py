@@ -55,10 +55,10 @@ def read_stored(results: Path) -> list[Run]:
     for archive in sorted((results / RUNS).glob(f"*{SUFFIX}")):
         found += _read_below(open_place(archive), f"*/*/{ROUNDS}")
     found += _read_below(results / RUNS, f"*/*/*/{ROUNDS}")
-    return sorted(by_key(found).values(), key=lambda run: run.key)
+    return sorted(index_runs(found).values(), key=lambda run: run.key)
 
 
-def by_key(runs: Iterable[Run]) -> dict[Key, Run]:
+def index_runs(runs: Iterable[Run]) -> dict[Key, Run]:
     """Return runs by their keys: of several the longest, the first of equals."""
     kept: dict[Key, Run] = {}
     for run in runs:
@@ -81,7 +81,7 @@ def read_some(results: Path, keys: Iterable[Key]) -> dict[Key, Run]:
         for place in (inside, run_folder(results, scenario, entrant, seed)):
             run = _read(open_place(place))
             found += [] if run is None else [run]
-    return by_key(found)
+    return index_runs(found)
 
 
 def _read_below(place: Place, pattern: str) -> list[Run]:

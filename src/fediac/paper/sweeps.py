@@ -68,8 +68,8 @@ def list_candidates(runs: Sequence[Run]) -> list[Candidate]:
 def find_leaders(scenario: Scenario, runs: Sequence[Run]) -> list[Entrant]:
     """Return each family's settings with the least traffic or time, main ones or not.
 
-    These are the best of those that got there, and whoever has spent less and may still
-    get there. Means are over the seeds that each has; who is the best with the seeds
+    These are the best of those that got there, and any that have spent less and may
+    still get there. Means are over the seeds that each has; the best with the seeds
     that all of a family have is among them too.
     """
     inside = [run for run in runs if run.scenario == scenario.name]
@@ -131,9 +131,9 @@ def _rows(scenario: Scenario, entrant: str, runs: Sequence[Run]) -> tuple[Row, .
 
 
 def _find_best(candidates: Sequence[Candidate], cost: _Cost) -> Candidate | None:
-    """Return who has the least cost with the seeds that all have, if it is known.
+    """Return the one with the least cost for the seeds that all have, if it is known.
 
-    Nobody is the best while another one has spent less and may still get there.
+    There is no best one while another has spent less and may still get there.
     """
     seeds = set.intersection(*({row.seed for row in each.rows} for each in candidates))
     spent = [

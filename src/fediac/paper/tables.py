@@ -16,7 +16,6 @@ from fediac.paper.entrants import (
 )
 from fediac.paper.published import (
     SOURCE,
-    SWITCHML_BITS,
     TABLES,
     find_row,
 )
@@ -33,6 +32,7 @@ from fediac.paper.target_rows import (
 )
 from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
+from fediac.runs.settings import RunSettings
 from fediac.runs.stored import Run
 
 _GIVEN = tuple(entrant.name for entrant in MAIN)
@@ -239,12 +239,15 @@ def _published(block: Block) -> str:
 
 
 def _say_widths(blocks: Sequence[Block]) -> str:
-    """Return in what scenarios' settings of baselines differ from the paper's."""
+    """Return in what scenarios' settings of baselines differ from the paper's.
+
+    These are the defaults of the algorithms.
+    """
     titles: dict[int, list[str]] = {}
     for block in blocks:
         bits = block.scenario.settings.of("switchml").bits
         titles.setdefault(bits, []).append(block.scenario.paper.title)
-    own = [bits for bits in titles if bits != SWITCHML_BITS]
+    own = [bits for bits in titles if bits != RunSettings().of("switchml").bits]
     if len(titles) == 1:
         return f", but for SwitchML's {own[0]} bits" if own else ""
     return "".join(

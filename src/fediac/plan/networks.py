@@ -73,7 +73,7 @@ def make_network(
     if setting.register_bytes is not None:
         memory = bounded_memory(setting.register_bytes, n_clients, threshold)
     return Network(
-        uplinks=parse_rates(setting.rates, n_clients, seed=seed),
+        uplinks=make_uplinks(setting.rates, n_clients, seed=seed),
         switch=parse_switch(setting.switch),
         compute_s=setting.compute_s,
         memory=memory,
@@ -113,7 +113,7 @@ def parse_switch(text: str) -> Service:
     return paper_switch(written)
 
 
-def parse_rates(
+def make_uplinks(
     rates: Sequence[str], n_clients: int, *, seed: int
 ) -> tuple[Uplink, ...]:
     """Return one uplink per client; see `NetworkSetting`.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 
-from fediac.compressors import CATALOG, Compressor, Libra, choose_hot
+from fediac.compressors import CATALOG, Compressor, LearnsHot
 from fediac.console import (
     FAILED,
     FittedTable,
@@ -20,9 +20,8 @@ from fediac.console import (
     open_console,
     write_json,
 )
-from fediac.core.bitpack import unpack_bits
 from fediac.core.ledger import MIB, Ledger
-from fediac.core.magnitudes import largest
+from fediac.core.types import Indices
 from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.names import by_short_name, is_own, short_name
 from fediac.number_words import digits, mib
@@ -101,9 +100,10 @@ def run_one_round(
         switch = Switch()
         made = {name: CATALOG[name](n_clients) for name in names if not is_own(name)}
         for name, compressor in made.items():
-            if isinstance(compressor, Libra):
+            if isinstance(compressor, LearnsHot):
                 progress.update(task, description=f"finding {name}'s hot entries")
-                made[name] = _with_hot(compressor, dim, switch, seed)
+                hot = _find_hot(compressor, dim, n_clients, switch, seed)
+                made[name] = replace(made[name], hot=hot)
         progress.advance(task)
         rows, failed = [], {}
         for name in names:
@@ -123,20 +123,17 @@ def run_one_round(
         sys.exit(FAILED)
 
 
-def _with_hot(libra: Libra, dim: int, switch: Switch, seed: int) -> Libra:
-    """Return libra with hot entries, chosen by clients that are not in the round.
+def _find_hot(
+    algorithm: LearnsHot, dim: int, n_clients: int, switch: Switch, seed: int
+) -> Indices:
+    """Return hot entries, chosen by clients that are not in the round.
 
-    libra predicts them by training beforehand; like in the paper, that is not billed.
+    A run finds them by training beforehand; like in the paper, that is not billed.
     """
-    n_clients, n_sent = libra.n_clients, libra.count_sent(dim)
-    counts = np.zeros(dim, dtype=np.int32)
     samples = synthetic_updates(
-        dim, libra.hot_rounds, seed=seed, first_client=n_clients
+        dim, algorithm.hot_rounds, seed=seed, first_client=n_clients
     )
-    for update in samples:
-        counts += unpack_bits(largest(update, n_sent), dim)
-    n_hot = min(switch.indexed_capacity(n_clients), dim)
-    return replace(libra, hot=choose_hot(counts, n_hot))
+    return algorithm.find_hot(samples, switch.indexed_capacity(n_clients))
 
 
 def _run_one(

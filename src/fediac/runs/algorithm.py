@@ -1,4 +1,4 @@
-"""Settings -> the algorithm of a round, for so many clients and entries."""
+"""Settings -> the algorithm of a round, for its number of clients and entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Settled:
 
     Attributes:
         numbers: FediAC's threshold and bits, once the server has set them.
-        hot: libra's hot entries, once they are found; a tensor.
+        hot: Hot entries, as libra has them, once they are found; a tensor.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)

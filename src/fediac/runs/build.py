@@ -1,15 +1,14 @@
 """Settings -> everything a run needs, built once."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from fediac.compressors import Compressor, Libra, choose_hot
-from fediac.core.bitpack import unpack_bits
-from fediac.core.magnitudes import largest
+from fediac.compressors import Compressor, LearnsHot
 from fediac.core.shares import parse_share
 from fediac.errors import ArgumentError, ConfigError, LocalProtocolError
 from fediac.partition import require_beta
@@ -33,7 +32,7 @@ from fediac.transports.protocol import SwitchElsewhere
 from fediac.wire.header import MAX_CLIENTS
 
 _HOT_ROUNDS_FROM = 1 << 31
-"""Round numbers of the training that finds libra's hot entries: no real round's."""
+"""Round numbers of the training that finds hot entries: no real round's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,11 @@ class PreparedRun:
     federation: Federation
 
     def make_compressor(self, settled: Settled) -> Compressor:
-        """Return the algorithm of the next round, when so much is settled."""
+        """Return the algorithm of the next round.
+
+        Args:
+            settled: What earlier rounds have settled.
+        """
         return make_compressor(
             self.settings,
             n_clients=self.federation.n_participants,
@@ -195,18 +198,30 @@ def _make_engine(
     )
 
 
-def find_hot(federation: Federation, libra: Libra, progress: Progress) -> Tensor:
-    """Return libra's hot entries: those most often among clients' k largest.
+def find_hot(
+    federation: Federation, algorithm: LearnsHot, progress: Progress
+) -> Tensor:
+    """Return the entries that an algorithm such as libra finds hot before the run.
 
-    Counted over a few rounds of plain averaging on a copy of the model that is thrown
-    away. Like in the paper, nobody is billed for them.
+    It sees a few rounds of plain averaging on a copy of the model that is thrown away.
+    Like in the paper, nobody is billed for them.
     """
-    dim = federation.model.dim
-    n_sent = libra.count_sent(dim)
+    switch = federation.switch
+    if not isinstance(switch, Switch):
+        raise LocalProtocolError("hot entries need a switch in this process")
+    updates = _train_beforehand(federation, progress, algorithm.hot_rounds)
+    n_addresses = switch.indexed_capacity(federation.n_clients)
+    hot: Tensor = algorithm.find_hot(updates, n_addresses)
+    return hot
+
+
+def _train_beforehand(
+    federation: Federation, progress: Progress, n_rounds: int
+) -> Iterator[Tensor]:
+    """Yield the updates of all clients in rounds of plain averaging."""
     parameters, statistics = progress.parameters, progress.statistics
-    counts = torch.zeros(dim, dtype=torch.int32, device=parameters.device)
     everyone = list(range(federation.n_clients))
-    for number in range(1, libra.hot_rounds + 1):
+    for number in range(1, n_rounds + 1):
         federation.model.parameters.copy_(parameters)
         federation.model.statistics.copy_(statistics)
         trained = federation.engine.train(
@@ -214,16 +229,9 @@ def find_hot(federation: Federation, libra: Libra, progress: Progress) -> Tensor
             round_number=_HOT_ROUNDS_FROM + number,
             rate=federation.rate(number),
         )
-        for each in trained:
-            counts += unpack_bits(largest(each.update, n_sent), dim)
+        yield from (each.update for each in trained)
         parameters = parameters - _mean([each.update for each in trained])
         statistics = statistics - _mean([each.statistics for each in trained])
-    switch = federation.switch
-    if not isinstance(switch, Switch):
-        raise LocalProtocolError("libra needs a switch in this process")
-    n_hot = min(switch.indexed_capacity(federation.n_clients), dim)
-    hot: Tensor = choose_hot(counts, n_hot)
-    return hot
 
 
 def _mean(tensors: list[Tensor]) -> Tensor:

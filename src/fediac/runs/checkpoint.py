@@ -1,8 +1,8 @@
 """A run's progress on disk: one safetensors file, replaced as a whole.
 
-Whoever reads it sees the last complete checkpoint, whenever the writer was killed. A
-digest over all of it is checked first: to go on from a bit that has changed on the disk
-would give other results without a word.
+Readers see the last complete checkpoint, whenever the writer was killed. A digest over
+all of it is checked first: otherwise, a bit that has changed on the disk would silently
+change the results.
 """
 
 import json

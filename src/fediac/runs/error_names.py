@@ -1,7 +1,7 @@
 """Errors in the words of a settings file: keys instead of arguments.
 
-The layers below name their own arguments, such as ``n_clients``; whoever wrote
-``[clients] n_clients`` should read that, see `fediac.errors.named`.
+The layers below name their own arguments, such as ``n_clients``; users who wrote
+``[clients] n_clients`` should read ``clients.n_clients``, see `fediac.errors.named`.
 """
 
 from collections.abc import Mapping

@@ -68,7 +68,7 @@ def check_folder(
 def _holds_run(folder: Path) -> bool:
     """Return whether a run was begun here; one that failed in its first round was not.
 
-    A config.toml alone may be somebody's own.
+    A config.toml alone may be the user's own.
     """
     rounds = folder / ROUNDS
     if rounds.exists() and not (folder / CHECKPOINT).exists():
@@ -92,7 +92,7 @@ def write_config(settings: RunSettings, folder: Path, n_rounds: int) -> None:
     is_old = config.exists() and _holds_run(folder)
     before = read_writers(config) if is_old else ()
     if before and _is_over(settings, folder):
-        own = dict(before[-1])  # nobody adds anything to it
+        own = dict(before[-1])  # nothing is added to it
     elif before and n_rounds:
         changed = _changed_kernels(config, settings)
         note = f"after {say_count(n_rounds, 'round')}: {changed}"

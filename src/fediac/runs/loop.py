@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from fediac.compressors import Libra
+from fediac.compressors import LearnsHot
 from fediac.compressors.forecast import tally_threshold
 from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
@@ -160,23 +160,14 @@ def run_experiment(  # noqa: PLR0913 - how to run is said by name
         _networks(prepared, Settled())  # refuses those that cannot be
         run = _Run(prepared, folder, observer, began, keeps_model)
         with lock_folder(folder):
-            check()  # nobody was faster
-            return _complete(run)
+            check()  # another process may have been faster
+            return _go_on(run)
     finally:
         prepared.engine.close()
 
 
-def _complete(run: _Run) -> Summary:
-    """Run to a stop and leave in the folder what is to be kept; return the summary."""
-    summary = _go_on(run)
-    write_summary(run.folder, summary)
-    if not run.keeps_model:
-        drop_model(run.folder)
-    return summary
-
-
 def _go_on(run: _Run) -> Summary:
-    """Run from the last checkpoint to a stop, save the model, return the summary."""
+    """Run from the last checkpoint to a stop, write and return the summary."""
     settings, federation = run.prepared.settings, run.prepared.federation
     point, records = _load(run)
     write_config(
@@ -190,7 +181,11 @@ def _go_on(run: _Run) -> Summary:
     if run.keeps_model:
         federation.load(point.progress)
         save_model(run.folder / MODEL, federation.model.module)
-    return _summarize(run.prepared, records, reason)
+    summary = _summarize(run.prepared, records, reason)
+    write_summary(run.folder, summary)
+    if not run.keeps_model:
+        drop_model(run.folder)
+    return summary
 
 
 def _train(run: _Run, point: _Point, records: list[Round]) -> tuple[_Point, str]:
@@ -266,10 +261,10 @@ def _load(run: _Run) -> tuple[_Point, list[Round]]:
 
 
 def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
-    """Return what is settled before the first round: libra's hot entries."""
+    """Return what is settled before the first round: which entries are hot."""
     nothing = Settled()
     compressor = prepared.make_compressor(nothing)
-    if is_own(prepared.settings.algorithm) or not isinstance(compressor, Libra):
+    if is_own(prepared.settings.algorithm) or not isinstance(compressor, LearnsHot):
         return nothing
     return Settled(hot=find_hot(prepared.federation, compressor, progress))
 

@@ -14,7 +14,7 @@ EARLIER = "earlier"
 """Versions inside versions: who wrote the first rounds of a run."""
 
 WENT_ON = "went_on"
-"""Where somebody went on with other kernels or on another processor, in words."""
+"""Where the run went on with other kernels or on another processor, in words."""
 
 
 def read_writers(config: Path) -> tuple[Writer, ...]:
@@ -30,7 +30,7 @@ def parse_writers(document: Mapping[str, Any], *, source: str) -> tuple[Writer, 
         source: That file, for errors.
 
     Raises:
-        ConfigError: What it says of them is none of that.
+        ConfigError: It does not describe them as it should.
     """
     versions = document.get("versions", {})
     if not isinstance(versions, dict):
@@ -51,11 +51,11 @@ def parse_writers(document: Mapping[str, Any], *, source: str) -> tuple[Writer, 
 
 
 def as_versions(own: Writer, before: Sequence[Writer]) -> dict[str, Any]:
-    """Return what the settings of a run say when somebody goes on with it.
+    """Return what the settings of a run say when it goes on.
 
     Args:
         own: Who goes on.
-        before: Who wrote what is there; nobody for a new run.
+        before: Who wrote what is there; empty for a new run.
     """
     others = [dict(each) for each in before if each != own]
     return {**own, EARLIER: others} if others else dict(own)

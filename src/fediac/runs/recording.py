@@ -126,7 +126,7 @@ class RoundLog:
         """Add a line; it is on disk when this returns.
 
         Raises:
-            RunError: A number is not finite: somebody's own algorithm may tell so.
+            RunError: A number is not finite, as a user's own algorithm may report.
         """
         wrong = [
             name

@@ -1,7 +1,7 @@
 """What a run leaves behind: a line a round, and a summary; checked when read.
 
-These types are all there is to the files: a run writes them, and whoever reads a run
-gets them back. Names are those in the files, but for ``number``, which is ``round``
+These types are all there is to the files: a run writes them, and reading a run gives
+them back. Names are those in the files, but for ``number``, which is ``round``
 there.
 """
 

@@ -1,4 +1,4 @@
-"""When a run writes a checkpoint: every so many rounds, or as often as is cheap."""
+"""When a run writes a checkpoint: after a number of rounds, or as often as is cheap."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -72,7 +72,7 @@ class ClientSettings:
     """How many clients there are.
 
     Attributes:
-        n_clients: All clients, each with examples of its own.
+        n_clients: Number of clients, each with examples of its own.
         n_participants: How many take part in a round: a count, or a share like "50%";
             1 is one client, "100%" are all.
     """
@@ -105,14 +105,15 @@ class NetworkSettings:
     """What is between clients and switch; a run times every switch it lists.
 
     Attributes:
-        switches: Switches to time: ``fast``, ``slow``, or packets a second as ``1e6``.
-        rates: What clients send: ``paper`` (traces clipped to 200-2,800 packets/s),
-            ``nyumets`` (as they are), ``uniform``, packets a second as ``700`` or
+        switches: Switches to time: ``fast``, ``slow`` (the paper's), or packets per
+            second: ``1e6``.
+        rates: How many packets per second clients send: ``paper`` (traces clipped to
+            200-2800), ``nyumets`` (the same traces, not clipped), ``uniform``, ``700``,
             ``200-2800``, or trace files.
-        compute_s: Simulated seconds of a client's training in a round.
+        compute_s: Simulated seconds that each client trains in a round.
         memory: ``unbounded``: the switch holds every packet that waits, as the paper
             assumes; ``bounded``: its registers give slots and a window.
-        register_bytes: Memory of the switch.
+        register_bytes: Memory of the switch, in bytes.
     """
 
     switches: tuple[str, ...] = ("fast",)
@@ -127,10 +128,10 @@ class StopSettings:
     """A run ends with the first of these that is reached.
 
     Attributes:
-        rounds: End after so many rounds; 20 when nothing else is given either.
-        simulated_s: End when the simulated clocks of all switches show so much.
-        real_s: End after so many seconds on the wall.
-        target: End at this test accuracy.
+        rounds: Rounds after which the run ends; 20 if nothing else ends it.
+        simulated_s: Simulated seconds after which it ends, on all of its switches.
+        real_s: Real seconds after which it ends.
+        target: Test accuracy at which it ends.
     """
 
     rounds: int | None = None
@@ -152,8 +153,8 @@ class SaveSettings:
     """What is kept beside the log.
 
     Attributes:
-        checkpoint_every: Rounds between checkpoints, from which a killed run goes on;
-            by default as often as takes a tenth of the time.
+        checkpoint_every: Rounds between checkpoints, from which a killed run can be
+            continued; by default, saving takes about a tenth of the time.
         tensorboard: Also write TensorBoard logs.
     """
 
@@ -169,7 +170,7 @@ class RunSettings:
         algorithm: An algorithm that ``fediac list`` shows, or your own class or
             function as ``package.module:name``, called with what it takes of
             ``n_clients`` (in a round) and ``dim`` (entries of an update).
-        seed: Seed of everything random.
+        seed: Seed for everything random.
         tuning: Who chooses FediAC's threshold and bits: ``local`` clients (bits only),
             a ``server`` that sees the first round, or ``none``: they are given.
         tables: The settings of every algorithm in the catalog, by its name.

@@ -54,8 +54,8 @@ def find_commit(source: Path) -> str | None:
     """Return the commit of the code: ``$FEDIAC_COMMIT``, or that of a source tree.
 
     Where tracked files differ from the commit, it ends in ``-dirty``. An installed
-    package is in no source tree, and a folder around it that happens to be one of
-    somebody's own repositories is not asked.
+    package is in no source tree; a repository that happens to be around it does not
+    count.
     """
     given = os.environ.get(COMMIT_VARIABLE)
     if given:

@@ -16,8 +16,8 @@ from fediac.sim.answers import Receiver
 from fediac.sim.arrivals import Sender
 from fediac.sim.clock import NEVER_PS, PS_PER_S
 from fediac.sim.draws import Ints
-from fediac.sim.packet_groups import Exchange, Rule, Step
-from fediac.sim.unbounded import Switch, Uploads
+from fediac.sim.packet_groups import Rule, Step, TimedExchange
+from fediac.sim.unbounded import SimulatedSwitch, Uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def exchange_bounded(
     step: Step,
     senders: Sequence[Sender],
     receivers: Sequence[Receiver],
-    switch: Switch,
+    switch: SimulatedSwitch,
 ) -> BoundedUploads:
     """Return when all groups of a step are served, and when clients have the answers.
 
@@ -84,7 +84,7 @@ class _Exchange:
         received: For each client, when it got the answer of each group.
     """
 
-    plan: Exchange
+    plan: TimedExchange
     done: Ints
     left: list[int]
     is_open: list[bool]
@@ -115,7 +115,7 @@ class _Run:
         step: Step,
         senders: Sequence[Sender],
         receivers: Sequence[Receiver],
-        switch: Switch,
+        switch: SimulatedSwitch,
     ) -> None:
         self._step, self._receivers, self._switch = step, receivers, switch
         self._uploads = Uploads.of(step)
@@ -249,7 +249,7 @@ class _Run:
         exchange.is_open[own] = True
         return 1
 
-    def _groups_of(self, plan: Exchange, i: int, packet: int) -> range:
+    def _groups_of(self, plan: TimedExchange, i: int, packet: int) -> range:
         ends = plan.flows[self._step.clients[i]].ends
         if ends is not None:
             return range(int(ends[packet - 1]) if packet else 0, int(ends[packet]))

@@ -1,6 +1,6 @@
 """Steps in C: fill the kernels' structures, run them, and read the results back.
 
-The results are those of `steps` and `bounded`, to the bit.
+The results are those of `unbounded` and `bounded`, to the bit.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from fediac.sim.bounded import BoundedUploads, stop_error
 from fediac.sim.clock import NEVER_PS
 from fediac.sim.draws import Ints
 from fediac.sim.monitor import N_BINS, Monitor
-from fediac.sim.packet_groups import Exchange, Step
+from fediac.sim.packet_groups import Step, TimedExchange
 from fediac.sim.queues import Queue
-from fediac.sim.unbounded import LOG_COLUMNS, Switch, Uploads
+from fediac.sim.unbounded import LOG_COLUMNS, SimulatedSwitch, Uploads
 
 Structures: TypeAlias = Any
 """An array of C structures."""
@@ -34,7 +34,7 @@ def upload(
     kernels: c.QueueKernels,
     step: Step,
     senders: Sequence[Sender],
-    switch: Switch,
+    switch: SimulatedSwitch,
     *,
     batch: int = BATCH,
 ) -> Uploads:
@@ -47,7 +47,7 @@ def exchange_bounded(
     step: Step,
     senders: Sequence[Sender],
     receivers: Sequence[Receiver],
-    switch: Switch,
+    switch: SimulatedSwitch,
 ) -> BoundedUploads:
     """Return when clients have all answers; see `fediac.sim.bounded`."""
     run = _Run(kernels, step, senders, switch)
@@ -74,7 +74,7 @@ class _Run:
         kernels: c.QueueKernels,
         step: Step,
         senders: Sequence[Sender],
-        switch: Switch,
+        switch: SimulatedSwitch,
     ) -> None:
         self._kernels, self._step = kernels, step
         self._senders, self._switch = senders, switch
@@ -165,7 +165,7 @@ class _Run:
         return c.address_of(structures)
 
     def _fill_exchange(
-        self, structure: c.Exchange, exchange: Exchange, done: Ints
+        self, structure: c.Exchange, exchange: TimedExchange, done: Ints
     ) -> None:
         structure.done = self._keep(done)
         structure.left = self._keep(exchange.left.copy())
@@ -281,7 +281,7 @@ def _read_downlink(structure: c.Downlink, receiver: Receiver, n_packets: int) ->
     _read_server(structure.server, receiver.queue)
 
 
-def _ring_length(exchange: Exchange) -> int:
+def _ring_length(exchange: TimedExchange) -> int:
     """Return how many answers, from the last one back, a client may need the time of.
 
     A group is complete only when this client has sent its packet, so a client's next

@@ -6,7 +6,7 @@ from fediac.errors import ArgumentError, say_count
 from fediac.sim.clock import MAX_PS, PS_PER_S
 from fediac.sim.draws import UNIT
 from fediac.sim.network import Network
-from fediac.sim.packet_groups import Exchange, Step
+from fediac.sim.packet_groups import Step, TimedExchange
 from fediac.sim.service import Service
 
 LIMIT_PS = MAX_PS // 4
@@ -44,7 +44,7 @@ def check_duration(plan: Sequence[Step], network: Network) -> None:
     _check(name, task, time_ps, f"{rate:g} packets/s")
 
 
-def _n_packets(exchanges: Iterable[Exchange]) -> int:
+def _n_packets(exchanges: Iterable[TimedExchange]) -> int:
     flows = (flow for each in exchanges for flow in each.flows.values())
     return sum(flow.n_packets for flow in flows)
 

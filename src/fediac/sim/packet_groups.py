@@ -1,8 +1,8 @@
 """From a round's ledger to its steps: which packets travel, and what waits for them.
 
 Exchanges with one step number travel together. The switch answers a packet group when
-it has served all of the group's packets (see `Exchange`), so a step is described by
-what each client sends and by the groups of each packet.
+it has served all of the group's packets (see `TimedExchange`), so a step is described
+by what each client sends and by the groups of each packet.
 """
 
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class TimedExchange:
     """One exchange of all clients.
 
     Attributes:
@@ -104,7 +104,7 @@ class Step:
     """Exchanges that travel together, in the order in which a client sends them."""
 
     clients: tuple[int, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[TimedExchange, ...]
 
     def n_packets(self, client: int) -> int:
         """Return how many packets a client sends."""
@@ -155,7 +155,7 @@ def _make_step(exchanges: Iterable[_Sides], view: View, memory: Bounded | None) 
     return Step(clients, made)
 
 
-def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> Exchange:
+def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> TimedExchange:
     row = next(iter((sides.up or sides.down).values()))
     if sides.up.keys() != sides.down.keys():
         raise ValueError(f"phase {row.phase!r} must have the same clients up and down")
@@ -184,7 +184,9 @@ def _make_exchange(sides: _Sides, view: View, memory: Bounded | None) -> Exchang
     is_streamed = rule == Rule.ALIGNED and not is_far
     window = memory.window_of(row.kind, row.widths) if memory and is_streamed else 0
     flows = {client: Flow(count) for client, count in counts.items()}
-    return Exchange(row.phase, rule, is_far, left, n_answers, flows, window, n_parts)
+    return TimedExchange(
+        row.phase, rule, is_far, left, n_answers, flows, window, n_parts
+    )
 
 
 def _are_equal(sides: _Sides) -> bool:
@@ -205,7 +207,7 @@ def _aligned(sides: _Sides, view: View) -> Left:
     return left
 
 
-def _blocks(sides: _Sides, view: View, memory: Bounded | None) -> Exchange:
+def _blocks(sides: _Sides, view: View, memory: Bounded | None) -> TimedExchange:
     """Return a block sum: one group per block of the union, and one of announcements.
 
     Block j is complete when each client's first packet numbered j or higher has been
@@ -231,7 +233,7 @@ def _blocks(sides: _Sides, view: View, memory: Bounded | None) -> Exchange:
         raise ValueError(f"phase {first.phase!r} must have packets up and down")
     left = np.full(n_groups, n_senders, np.int32)
     n_answers = max(row.n_packets(view) for row in sides.down.values())
-    return Exchange(
+    return TimedExchange(
         first.phase,
         Rule.ENDS,
         is_far=False,

@@ -35,7 +35,7 @@ from fediac.sim.timing import (
     name_bottleneck,
     time_phases,
 )
-from fediac.sim.unbounded import CHUNK, Switch, Uploads
+from fediac.sim.unbounded import CHUNK, SimulatedSwitch, Uploads
 
 
 def simulate_round(  # noqa: PLR0913 - what is timed, then settings by name
@@ -100,7 +100,7 @@ class _Round:
     def __init__(self, network: Network, stream: Stream, origin_ps: int) -> None:
         self._network, self._stream, self._origin_ps = network, stream, origin_ps
         self._kernels = queue_kernels()
-        self.switch = Switch(
+        self.switch = SimulatedSwitch(
             self._queue(network.switch, "switch"),
             self._queue(network.server.service, "server"),
             to_ps(network.server.delay_s, name="server delay"),

@@ -64,8 +64,8 @@ class Series:
         bin_s: Width of a bin; the first begins with the round.
         waiting: The most packets in the queue in each bin.
         utilization: The share of each bin in which the switch worked.
-        open_slots: The most groups in each bin of which some packets were served and
-            others not; each takes a slot.
+        open_slots: The most groups in each bin that were served in part; each takes a
+            slot.
     """
 
     bin_s: float

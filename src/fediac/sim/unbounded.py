@@ -13,7 +13,7 @@ import numpy as np
 from fediac.sim.arrivals import Sender
 from fediac.sim.draws import Ints
 from fediac.sim.monitor import Monitor
-from fediac.sim.packet_groups import Exchange, Left, Rule, Step
+from fediac.sim.packet_groups import Left, Rule, Step, TimedExchange
 from fediac.sim.queues import Queue
 
 CHUNK = 1 << 16
@@ -23,7 +23,7 @@ LOG_COLUMNS = ("client", "exchange", "number", "arrival", "start", "departure")
 
 
 @dataclass(slots=True)
-class Switch:
+class SimulatedSwitch:
     """The switch and the far server in the course of a round.
 
     Attributes:
@@ -78,7 +78,11 @@ class _Packets:
 
 
 def upload(
-    step: Step, senders: Sequence[Sender], switch: Switch, *, chunk: int = CHUNK
+    step: Step,
+    senders: Sequence[Sender],
+    switch: SimulatedSwitch,
+    *,
+    chunk: int = CHUNK,
 ) -> Uploads:
     """Return when all groups of a step are served.
 
@@ -100,7 +104,9 @@ def upload(
 class _Run:
     """A step that is being simulated: each client's arrivals still to be served."""
 
-    def __init__(self, step: Step, senders: Sequence[Sender], switch: Switch) -> None:
+    def __init__(
+        self, step: Step, senders: Sequence[Sender], switch: SimulatedSwitch
+    ) -> None:
         self.step, self.senders, self.switch = step, senders, switch
         self.uploads = Uploads.of(step)
         self.left: list[Left] = [each.left.copy() for each in step.exchanges]
@@ -223,7 +229,7 @@ class _Run:
 
 
 def _of_flows(
-    exchange: Exchange,
+    exchange: TimedExchange,
     name: str,
     packets: _Packets,
     places: Ints,
@@ -239,7 +245,7 @@ def _of_flows(
 
 
 def _touched(
-    exchange: Exchange, packets: _Packets, places: Ints, clients: Sequence[int]
+    exchange: TimedExchange, packets: _Packets, places: Ints, clients: Sequence[int]
 ) -> tuple[Ints, Ints]:
     """Return the groups of the packets at ``places``, and for each group its packet."""
     number = packets.number[places]

@@ -41,7 +41,7 @@ _ARRAYS: dict[type[Exchange], tuple[str, tuple[str, ...]]] = {
     IndexedSum: ("levels", ("int32", "int64")),
     ServerSum: ("values", ("float32", "float64")),
 }
-"""What travels, and of which type it is."""
+"""Exchange -> the attribute that travels, and the types it may have."""
 
 
 def require_exchanges(yielded: Any) -> tuple[Exchange, ...]:  # noqa: ANN401 - anything

@@ -171,6 +171,21 @@ def test_hot_entries_are_those_counted_most(make: Make) -> None:
     assert to_numpy(choose_hot(counts, 6)).tolist() == [0, 1, 2, 3, 4, 5]
 
 
+def test_hot_entries_are_those_most_often_among_the_largest(make: Make) -> None:
+    updates = [[9, 8, 0, 1], [0, 8, 0, 9], [0, 7, 8, 1], [-8, 7, 0, 0]]
+    samples = (make(np.array(each, dtype=np.float32)) for each in updates)
+    # Of the two largest, entry 1 is one four times and entry 0 twice.
+    assert to_numpy(Libra(4, 2).find_hot(samples, 2)).tolist() == [0, 1]
+
+
+def test_no_more_entries_are_hot_than_there_are(make: Make) -> None:
+    update = make(np.arange(1, 5, dtype=np.float32))
+    hot = Libra(2, 1).find_hot([update], n_addresses=1000)
+    assert to_numpy(hot).tolist() == [0, 1, 2, 3]
+    with refuses("updates must be at least one, got none"):
+        Libra(2, 1).find_hot([], n_addresses=1000)
+
+
 @pytest.mark.parametrize(
     ("counts", "text"),
     [

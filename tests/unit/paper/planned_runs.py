@@ -4,8 +4,8 @@ from pathlib import Path
 
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
-from fediac.paper.stored import by_key, read_stored, run_archive
-from fediac.paper.to_do import Step, Task, find_task, folder_of
+from fediac.paper.stored import index_runs, read_stored, run_archive
+from fediac.paper.tasks import Step, Task, find_task, folder_of
 from fediac.runs.loop import NoObserver
 from fediac.runs.records import Round
 from fediac.runs.stored import read_run
@@ -32,7 +32,7 @@ def count_rounds(place: Path) -> int:
 
 
 def next_task(run: PlannedRun, until: Until, results: Path) -> Task:
-    return find_task(run, until, by_key(read_stored(results)), results)
+    return find_task(run, until, index_runs(read_stored(results)), results)
 
 
 def run_to(results: Path, run: PlannedRun, *, keeps_models: bool = False) -> list[str]:

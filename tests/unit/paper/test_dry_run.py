@@ -5,7 +5,7 @@ import pytest
 
 from fediac.paper.dry_run import estimate_rounds, list_steps
 from fediac.paper.plan import PlannedRun, Product, Scope, Until, make_plan
-from fediac.paper.stored import by_key, read_stored
+from fediac.paper.stored import index_runs, read_stored
 from tests.unit.paper.planned_runs import TWO, run_to
 from tests.unit.paper.tiny_scenario import make_scenario, plan_run
 
@@ -43,7 +43,7 @@ def test_votes_that_entries_share_leave_time_for_more_rounds() -> None:
 
 
 def steps_of(plan: list[PlannedRun], results: Path) -> list[dict[str, Any]]:
-    return list_steps(plan, by_key(read_stored(results)), results)
+    return list_steps(plan, index_runs(read_stored(results)), results)
 
 
 def test_a_run_that_goes_on_has_fewer_rounds_left(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from fediac.cli import paper as cli
 from fediac.errors import ConfigError
 from fediac.paper.plan import (
     PlannedRun,
@@ -8,6 +9,7 @@ from fediac.paper.plan import (
     Until,
     make_plan,
 )
+from fediac.paper.scenarios import NAMES
 from fediac.runs.settings import StopSettings
 from tests.support import refuses
 
@@ -93,6 +95,11 @@ def test_sweeps_run_every_candidate_once() -> None:
 
 def test_theory_needs_no_stored_run() -> None:
     assert make_plan([Product.FIG_THEORY], Scope()) == []
+
+
+def test_help_names_every_product_and_every_scenario() -> None:
+    assert list(Product) == list(cli.PRODUCTS)
+    assert sorted(NAMES) == sorted(cli.SCENARIOS)
 
 
 @pytest.mark.parametrize("product", list(Product))

@@ -11,9 +11,9 @@ from fediac.paper.plan import Until
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import PaperSettings, Scenario
 from fediac.paper.stored import read_stored, run_archive
+from fediac.paper.tasks import RunOptions, Step, folder_of
 from fediac.paper.theory.product import measurement_file
 from fediac.paper.theory.stored import load_measurement
-from fediac.paper.to_do import RunOptions, Step, folder_of
 from fediac.runs import versions
 from fediac.runs.folder import MODEL
 from fediac.runs.provenance import WENT_ON, read_writers

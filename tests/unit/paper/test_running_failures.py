@@ -12,10 +12,10 @@ from fediac.paper.entrants import Entrant
 from fediac.paper.plan import PlannedRun
 from fediac.paper.running import measure_theory, run_plan
 from fediac.paper.scenarios import Scenario
-from fediac.paper.stored import by_key, read_stored, run_archive
+from fediac.paper.stored import index_runs, read_stored, run_archive
+from fediac.paper.tasks import needs_running
 from fediac.paper.theory.product import measurement_file
 from fediac.paper.theory.stored import load_measurement
-from fediac.paper.to_do import needs_running
 from fediac.runs.loop import run_experiment
 from fediac.runs.settings import RunSettings
 from tests.tiny import read_lines
@@ -71,7 +71,7 @@ def test_a_run_that_diverged_is_not_run_again(
     assert len(read_lines(archived(run, results))) == 3
     assert files(run, results) == set()
     lines.clear()
-    assert not needs_running(run, by_key(read_stored(results)), results)
+    assert not needs_running(run, index_runs(read_stored(results)), results)
     archive = run_archive(results, "digits")
     again = f"(as before; to try again: zip -d {archive} 'fediac/seed1/*')"
     assert run_plan([run], run_options) == [f"{why} {again}"]

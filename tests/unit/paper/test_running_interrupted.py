@@ -9,7 +9,7 @@ from fediac.paper import running, stored
 from fediac.paper.running import run_plan
 from fediac.paper.scenarios import Scenario
 from fediac.paper.stored import run_archive
-from fediac.paper.to_do import Task, find_task, folder_of
+from fediac.paper.tasks import Task, find_task, folder_of
 from fediac.runs.folder import drop_model
 from tests.tiny import read_lines
 from tests.unit.paper.planned_runs import (

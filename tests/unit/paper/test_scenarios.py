@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from fediac.errors import ConfigError
 from fediac.paper import scenarios
 from fediac.paper.published import ROWS
 from fediac.paper.scenarios import NAMES, find_scenario, read_scenario
+from fediac.runs.algorithm_tables import table_types
 from tests.support import refuses
 
 FOLDER = Path(scenarios.__file__).with_name("scenarios")
@@ -44,6 +46,14 @@ def test_the_papers_scenarios_have_the_papers_settings(name: str) -> None:
     assert settings.of("libra").n_sent == "1%"
     assert settings.of("omnireduce").n_sent == "5%"
     assert settings.stop.n_rounds == 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_repeats_no_default_of_an_algorithm(name: str) -> None:
+    document = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    for algorithm, kind in table_types().items():
+        for key, value in document.get(algorithm, {}).items():
+            assert value != getattr(kind(), key), (algorithm, key)
 
 
 @pytest.mark.parametrize(

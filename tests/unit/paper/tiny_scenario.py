@@ -7,7 +7,7 @@ from typing import Any
 from fediac.paper.entrants import Entrant
 from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.scenarios import PaperSettings, Scenario
-from fediac.paper.to_do import RunOptions
+from fediac.paper.tasks import RunOptions
 from fediac.runs.settings import StopSettings
 from tests.tiny import make_settings
 

@@ -7,7 +7,7 @@ import pytest
 from fediac.plan.networks import (
     NetworkSetting,
     make_network,
-    parse_rates,
+    make_uplinks,
     parse_switch,
 )
 from fediac.sim import Network
@@ -32,7 +32,7 @@ def test_switches_have_names_or_rates() -> None:
 
 def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
     def means(*rates: str) -> list[float]:
-        return [uplink.rates.mean for uplink in parse_rates(rates, 3, seed=1)]
+        return [uplink.rates.mean for uplink in make_uplinks(rates, 3, seed=1)]
 
     assert means("700") == [700.0] * 3
     assert means("2.5e2") == [250.0] * 3
@@ -72,12 +72,12 @@ def test_rates_have_names_numbers_or_files(tmp_path: Path) -> None:
 )
 def test_other_rates_are_refused(text: str, message: str) -> None:
     with refuses(message):
-        parse_rates([text], 2, seed=1)
+        make_uplinks([text], 2, seed=1)
 
 
 def test_no_rates_at_all_are_refused() -> None:
     with refuses("rates must name at least one rate or file, got none"):
-        parse_rates([], 2, seed=1)
+        make_uplinks([], 2, seed=1)
 
 
 def test_slowest_switch_can_be_made() -> None:

@@ -7,12 +7,12 @@ import pytest
 
 from fediac.core.ledger import PAYLOAD, Row
 from fediac.sim import Bounded
-from fediac.sim.packet_groups import Exchange, Rule, list_steps
+from fediac.sim.packet_groups import Rule, TimedExchange, list_steps
 from tests.support import refuses
 from tests.unit.sim.rounds import block_sum, exchange, packets
 
 
-def only(rows: list[Row], memory: Bounded | None = None) -> Exchange:
+def only(rows: list[Row], memory: Bounded | None = None) -> TimedExchange:
     (step,) = list_steps(rows, PAYLOAD, memory)
     (found,) = step.exchanges
     return found
@@ -107,7 +107,7 @@ def test_a_packet_needs_the_slot_of_its_own_block() -> None:
     assert ends(strange) == [[1, 2, 2, 3]]
 
 
-def ends(found: Exchange) -> list[list[int]]:
+def ends(found: TimedExchange) -> list[list[int]]:
     return [
         flow.ends.tolist() for flow in found.flows.values() if flow.ends is not None
     ]

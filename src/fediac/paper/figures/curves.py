@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fediac.errors import RunError
+from fediac.paper.entrants import ON_UNEVEN_DATA
 from fediac.paper.figures.numbers import (
     Numbers,
     accuracy_numbers,
@@ -119,7 +120,7 @@ def draw_noniid(
         places = [(name, switch) for name in scenarios for switch in switches]
         for panel, (scenario, switch) in zip(axes.flat, places, strict=True):
             inside = _select(numbers, scenario=scenario, switch=switch)
-            for name in ("libra", "fediac"):
+            for name in reversed(ON_UNEVEN_DATA):  # FediAC on top
                 rows = _select(inside, algorithm=name)
                 draw_finals(panel, rows, "beta", LABELS[name], line_style(name))
             panel.set_xscale("log")

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from fediac.core.shares import parse_share
 from fediac.errors import RunError
+from fediac.paper.entrants import ON_UNEVEN_DATA
 from fediac.paper.figures.style import ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
@@ -56,7 +57,7 @@ def noniid_numbers(runs: Sequence[Run], *, until_s: float = FIGURE_S) -> Numbers
     kept = [
         run
         for run in runs
-        if run.settings.algorithm in ("fediac", "libra")
+        if run.settings.algorithm in ON_UNEVEN_DATA
         and run.settings.data.partition == "dirichlet"
     ]
     return _final_rows(
@@ -112,7 +113,7 @@ def list_switches(runs: Iterable[Run]) -> list[str]:
 
 
 def _share(run: Run) -> float:
-    """Return FediAC's threshold in percent of the clients: as given, where it is so."""
+    """Return FediAC's threshold in percent of the clients, as given if a share."""
     threshold = run.settings.of("fediac").threshold
     if isinstance(threshold, str) and threshold.strip().endswith("%"):
         return float(threshold.strip()[:-1])

@@ -87,7 +87,7 @@ def tabulate_scale(numbers: Numbers) -> NumberTable:
 
 
 def tabulate_theory(measurement: Measurement) -> NumberTable:
-    """Return what was promised and measured of every round's sums."""
+    """Return what was predicted and measured of every round's sums."""
     rows = []
     for check in measurement.rounds:
         number = str(check.round_number)

@@ -1,4 +1,4 @@
-"""Theory against measurement: what the paper's formulas promise of real rounds.
+"""Theory against measurement: what the paper's formulas predict for real rounds.
 
 A run is trained as always. In the rounds asked about, the clients' corrected updates
 are looked at: their power laws are fitted, the formulas of Sec. IV-B say which ranks

@@ -168,7 +168,7 @@ def _draw_chosen(axes: Axes, bins: Sequence[RankBin]) -> None:
 def _draw_shares(
     axes: Axes, shares: Sequence[Compared], bins: Sequence[RankBin], *, skips: str = ""
 ) -> None:
-    """Draw shares by rank, as they were promised and measured."""
+    """Draw shares by rank, as they were predicted and measured."""
     ranks = [_middle(each) for each in bins]
     for look in _LOOKS:
         if look.name != skips:
@@ -181,7 +181,7 @@ def _draw_shares(
 def _draw_bars(
     axes: Axes, rounds: Sequence[RoundCheck], values: Sequence[Compared], *, form: str
 ) -> None:
-    """Draw one number of every round, as it was promised and measured."""
+    """Draw one number of every round, as it was predicted and measured."""
     width = 0.2
     for place, look in enumerate(_LOOKS):
         lefts = [index + (place - 1.5) * width for index in range(len(rounds))]

@@ -1,4 +1,4 @@
-"""What theory promises of a round, with one assumption after the other given up.
+"""What theory predicts for a round, giving up one assumption after the other.
 
 ``law`` is the paper's (Sec. IV-B): magnitudes follow a power law, and all clients rank
 their entries alike. ``alike`` takes the magnitudes that clients really have, but still
@@ -31,8 +31,8 @@ from fediac.paper.theory.ranks import Floats, RankGrid
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """What is expected of a round.
+class Prediction:
+    """What theory predicts for a round.
 
     Attributes:
         chosen: Entries that the clients agree on.
@@ -47,7 +47,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class ByStep:
+class ClientRanks:
     """One client's magnitudes by rank: means over the steps of a `RankGrid`.
 
     Attributes:
@@ -66,9 +66,9 @@ class ByStep:
         return chances
 
 
-def promise_by_law(
+def predict_by_law(
     law: PowerLaw, setting: Setting, ranks: RankGrid, *, peak: float, bits: int
-) -> Promise:
+) -> Prediction:
     """Return what the paper's formulas give for a fitted law (eq. 4 and 5).
 
     Args:
@@ -78,7 +78,7 @@ def promise_by_law(
         peak: The largest magnitude there really is.
         bits: Width of a level.
     """
-    return Promise(
+    return Prediction(
         chosen=expected_chosen(setting),
         gamma=gamma(setting, phi=law.phi, peak=peak, bits=bits),
         chances=consensus_probability(ranks.middles, setting),
@@ -90,9 +90,9 @@ def votes_by_law(setting: Setting, ranks: RankGrid) -> Floats:
     return vote_probability(ranks.middles, setting)
 
 
-def promise_alike(
-    clients: Sequence[ByStep], ranks: RankGrid, setting: Setting, grid: Grid
-) -> Promise:
+def predict_with_equal_ranks(
+    clients: Sequence[ClientRanks], ranks: RankGrid, setting: Setting, grid: Grid
+) -> Prediction:
     """Return what real magnitudes give when rank l is the same entry for everyone."""
     chances: Floats = chance_of_consensus(
         (each.voting_chances(setting.n_votes) for each in clients),
@@ -103,10 +103,12 @@ def promise_alike(
     left: float = np.sum(energies * (1.0 - chances))
     chosen = float(np.sum(chances * ranks.lengths))
     lost = left + _rounding(chosen, setting, grid)
-    return Promise(chosen, float(lost / energy), chances)
+    return Prediction(chosen, float(lost / energy), chances)
 
 
-def promise_own(clients: Sequence[Corrected], setting: Setting, grid: Grid) -> Promise:
+def predict_by_entry(
+    clients: Sequence[Corrected], setting: Setting, grid: Grid
+) -> Prediction:
     """Return what every entry's real magnitudes give, whatever their ranks are."""
     xp = array_namespace(clients[0].values)
     parts, chosen, left = [], 0.0, 0.0
@@ -128,7 +130,7 @@ def promise_own(clients: Sequence[Corrected], setting: Setting, grid: Grid) -> P
         parts.append(chances)
     energy = sum(each.energy for each in clients)
     lost = left + _rounding(chosen, setting, grid)
-    return Promise(chosen, lost / energy, xp.concat(parts))
+    return Prediction(chosen, lost / energy, xp.concat(parts))
 
 
 def voting_chance(magnitudes: Array, mass: float, n_votes: int) -> Array:

@@ -12,9 +12,9 @@ from fediac.paper.figures.tables import tabulate_theory
 from fediac.paper.plan import PlannedRun, Product, Scope
 from fediac.paper.products import Output
 from fediac.paper.scenarios import Scenario
+from fediac.paper.tasks import check_same
 from fediac.paper.theory.figure import draw_theory
 from fediac.paper.theory.stored import Measurement, load_measurement
-from fediac.paper.to_do import check_same
 
 FOLDER = "theory"
 

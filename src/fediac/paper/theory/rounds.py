@@ -1,4 +1,4 @@
-"""Theory against measurement in one round: who voted for what, and what was promised.
+"""Theory against measurement in one round: who voted for what, and what was predicted.
 
 Memory is bounded by one more copy of the updates and a sort of one client's; nothing
 but sums over ranks leaves the device that the updates are on.
@@ -25,11 +25,11 @@ from fediac.core.types import Array, Packed
 from fediac.core.voting import draw_votes
 from fediac.errors import RunError
 from fediac.paper.theory.predict import (
-    ByStep,
-    Promise,
-    promise_alike,
-    promise_by_law,
-    promise_own,
+    ClientRanks,
+    Prediction,
+    predict_by_entry,
+    predict_by_law,
+    predict_with_equal_ranks,
     votes_by_law,
 )
 from fediac.paper.theory.ranks import (
@@ -88,12 +88,12 @@ def check_round(
         ),
         ranks=RankGrid.of(dim),
     )
-    by_law = promise_by_law(
+    by_law = predict_by_law(
         law, seen.setting, seen.ranks, peak=facts.peak, bits=facts.bits
     )
-    own = promise_own(clients, seen.setting, seen.grid)
+    own = predict_by_entry(clients, seen.setting, seen.grid)
     ranked = _rank_clients(seen, own)
-    alike = promise_alike(
+    alike = predict_with_equal_ranks(
         [each.by_step for each in ranked], seen.ranks, seen.setting, seen.grid
     )
     return RoundCheck(
@@ -157,16 +157,16 @@ class _Ranked:
     Attributes:
         voted: Share of entries that the client voted for.
         chosen: Share of entries that all agreed on.
-        promised: Mean chance of that, from every entry's real magnitudes.
+        predicted: Mean chance of that, from every entry's real magnitudes.
     """
 
-    by_step: ByStep
+    by_step: ClientRanks
     voted: Floats
     chosen: Floats
-    promised: Floats
+    predicted: Floats
 
 
-def _rank_clients(seen: _Round, own: Promise) -> list[_Ranked]:
+def _rank_clients(seen: _Round, own: Prediction) -> list[_Ranked]:
     dim = seen.setting.dim
     is_chosen = unpack_bits(seen.gia, dim)
     return [
@@ -185,7 +185,7 @@ def _rank(
     xp = array_namespace(client.values)
     order = sort_by_rank(client.values)
     magnitudes = xp.astype(xp.abs(client.values[order]), xp.float64)
-    by_step = ByStep(
+    by_step = ClientRanks(
         mass=client.mass,
         magnitudes=sums_between(magnitudes, ranks.steps) / ranks.lengths,
         squares=sums_between(magnitudes * magnitudes, ranks.steps) / ranks.lengths,
@@ -194,7 +194,7 @@ def _rank(
         by_step,
         voted=ranks.bin_means_of(is_voted[order]),
         chosen=ranks.bin_means_of(is_chosen[order]),
-        promised=ranks.bin_means_of(chances[order]),
+        predicted=ranks.bin_means_of(chances[order]),
     )
 
 
@@ -222,7 +222,7 @@ def _make_bins(
     chosen = {
         "law": ranks.bin_means(chances_by_law),
         "alike": ranks.bin_means(chances_alike),
-        "own": np.mean([each.promised for each in ranked], axis=0),
+        "own": np.mean([each.predicted for each in ranked], axis=0),
         "measured": np.mean([each.chosen for each in ranked], axis=0),
     }
     return tuple(

@@ -18,7 +18,7 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One number of a round: promised three times, and measured.
+    """One number of a round: predicted three times, and measured.
 
     Attributes:
         law: By the paper's formulas, from the fitted power law.
@@ -47,7 +47,7 @@ class RankBin:
         voted_law: Share of entries that a client votes for, by the law: q.
         voted_actual: The same from the real magnitudes.
         voted: The same, measured.
-        chosen: Share of entries that the clients agree on: r, promised and measured.
+        chosen: Share of entries that the clients agree on: r, predicted and measured.
     """
 
     first: Positive

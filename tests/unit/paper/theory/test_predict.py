@@ -12,11 +12,11 @@ from fediac.core.corrected import Corrected, correct
 from fediac.core.powerlaw import PowerLaw
 from fediac.core.quantize import Grid
 from fediac.paper.theory.predict import (
-    ByStep,
+    ClientRanks,
     chance_of_consensus,
-    promise_alike,
-    promise_by_law,
-    promise_own,
+    predict_by_entry,
+    predict_by_law,
+    predict_with_equal_ranks,
     votes_by_law,
     voting_chance,
 )
@@ -72,10 +72,10 @@ def make_updates(dim: int, n_clients: int) -> list[Floats]:
     return [rng.normal(size=dim) * rng.random(dim) ** 3 for _ in range(n_clients)]
 
 
-def by_step(client: Corrected, ranks: RankGrid) -> ByStep:
+def by_step(client: Corrected, ranks: RankGrid) -> ClientRanks:
     ranked = np.sort(np.abs(client.values))[::-1]
     lengths, starts = ranks.lengths, ranks.steps[:-1] - 1
-    return ByStep(
+    return ClientRanks(
         mass=client.mass,
         magnitudes=np.add.reduceat(ranked, starts) / lengths,
         squares=np.add.reduceat(ranked**2, starts) / lengths,
@@ -97,7 +97,7 @@ def test_own_is_the_sum_over_entries_and_outcomes() -> None:
 
     for kind in (np.asarray, torch.from_numpy):
         clients = [correct(kind(update), None) for update in updates]
-        found = promise_own(clients, setting, grid)
+        found = predict_by_entry(clients, setting, grid)
         assert np.asarray(found.chances) == pytest.approx(chances, rel=1e-12)
         assert found.chosen == pytest.approx(sum(chances), rel=1e-12)
         assert found.gamma == pytest.approx(lost / energies.sum(), rel=1e-12)
@@ -109,7 +109,7 @@ def test_own_does_not_depend_on_where_chunks_end() -> None:
     updates = make_updates(dim, 3)
     setting = Setting(dim, 3, dim // 20, 2, -0.5)
     grid = Grid.of(peak=4.0, bits=10, n_clients=3)
-    whole = promise_own([correct(each, None) for each in updates], setting, grid)
+    whole = predict_by_entry([correct(each, None) for each in updates], setting, grid)
     shares = [abs(each) / abs(each).sum() for each in updates]
     votes = [-np.expm1(dim // 20 * np.log1p(-each)) for each in shares]
     direct = chance_of_consensus(votes, threshold=2)
@@ -126,8 +126,10 @@ def test_alike_is_own_where_clients_do_rank_alike() -> None:
     setting = Setting(dim, n_clients, 30, 2, -0.5)
     grid = Grid.of(peak=3.0, bits=9, n_clients=n_clients)
     ranks = RankGrid.of(dim)
-    alike = promise_alike([by_step(c, ranks) for c in clients], ranks, setting, grid)
-    own = promise_own(clients, setting, grid)
+    alike = predict_with_equal_ranks(
+        [by_step(c, ranks) for c in clients], ranks, setting, grid
+    )
+    own = predict_by_entry(clients, setting, grid)
     assert alike.chosen == pytest.approx(own.chosen, rel=1e-12)
     assert alike.gamma == pytest.approx(own.gamma, rel=1e-12)
 
@@ -140,8 +142,10 @@ def test_own_falls_short_of_alike_where_clients_rank_differently() -> None:
     setting = Setting(dim, n_clients, 20, 3, -1.5)
     grid = Grid.of(peak=1.0, bits=16, n_clients=n_clients)
     ranks = RankGrid.of(dim)
-    alike = promise_alike([by_step(c, ranks) for c in clients], ranks, setting, grid)
-    own = promise_own(clients, setting, grid)
+    alike = predict_with_equal_ranks(
+        [by_step(c, ranks) for c in clients], ranks, setting, grid
+    )
+    own = predict_by_entry(clients, setting, grid)
     # Alike, the three largest entries hold most of the energy and all get their votes.
     assert alike.gamma < 0.2 < 0.8 < own.gamma
 
@@ -153,13 +157,13 @@ def test_alike_is_the_law_where_magnitudes_follow_it(dim: int) -> None:
     update = phi * np.arange(1.0, dim + 1.0) ** alpha
     client = correct(update, None)
     ranks = RankGrid.of(dim)
-    alike = promise_alike(
+    alike = predict_with_equal_ranks(
         [by_step(client, ranks)] * n_clients,
         ranks,
         setting,
         Grid.of(peak=phi, bits=bits, n_clients=n_clients),
     )
-    law = promise_by_law(
+    law = predict_by_law(
         PowerLaw(alpha=alpha, phi=phi, peak=phi), setting, ranks, peak=phi, bits=bits
     )
     # A step is h = 0.45 % of its rank wide. Taking its mean instead of all its ranks is

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac.core.rng import Stream
+from fediac.training.cpu.layers import use_kernels
 from fediac.training.datasets import Dataset
 from fediac.training.flat_model import FlatModel, flatten_model
-from fediac.training.layers import use_kernels
 from fediac.training.local import (
     Evaluation,
     LocalResult,

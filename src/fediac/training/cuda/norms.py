@@ -14,7 +14,7 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from fediac.native import StepKernels
-from fediac.training.convolutions import (
+from fediac.training.cuda.convolutions import (
     LAST,
     Measuring,
     convolve,
@@ -32,7 +32,7 @@ _PART = 4 * _ROWS
 """A program adds up a multiple of this many rows."""
 
 
-class Plan(NamedTuple):
+class NormSettings(NamedTuple):
     """What is done with images besides normalizing them.
 
     Attributes:
@@ -70,7 +70,7 @@ class JoinedNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.norm, self.convolution = norm, convolution
-        self.plan = Plan(rectifies, has_two, norm.momentum or 0.0, norm.eps)
+        self.settings = NormSettings(rectifies, has_two, norm.momentum or 0.0, norm.eps)
         self._kernels = kernels
         # Each kernel that counts leaves them at zero.
         self.counters = norm.weight.new_zeros(norm.num_features, dtype=torch.int32)
@@ -87,11 +87,11 @@ class JoinedNorm(nn.Module):
             out, again = _NormFunction.apply(  # type: ignore[no-untyped-call] # torch has none
                 *(images, others, norm.weight, norm.bias, facts),
                 *(norm.running_mean, norm.running_var, self.counters),
-                *(self.plan, self._kernels.steps),
+                *(self.settings, self._kernels.steps),
             )
         else:
             out = again = self._by_pytorch(images, others)
-        return (out, again) if self.plan.has_two else out
+        return (out, again) if self.settings.has_two else out
 
     def _convolve(
         self, images: Tensor, others: Tensor | None, layer: nn.Conv2d
@@ -113,7 +113,7 @@ class JoinedNorm(nn.Module):
         if others is not None and not _is_like(others, size, images.dtype):
             return layer(images), None
         measuring = Measuring(
-            *(mean, var, self.counters), self.plan.momentum, self.plan.epsilon
+            *(mean, var, self.counters), self.settings.momentum, self.settings.epsilon
         )
         return convolve(images, layer.weight, stride, measuring, kernels)
 
@@ -128,7 +128,7 @@ class JoinedNorm(nn.Module):
         out: Tensor = self.norm(images)
         if others is not None:
             out = out + others
-        return functional.relu(out) if self.plan.rectifies else out
+        return functional.relu(out) if self.settings.rectifies else out
 
 
 def _is_plain(images: Tensor) -> bool:
@@ -183,7 +183,7 @@ class _Context(Protocol):
     """What a call keeps until its gradient is computed."""
 
     saved_tensors: tuple[Tensor, ...]
-    plan: Plan
+    settings: NormSettings
     adds: bool
     kernels: ModuleType
 
@@ -208,7 +208,7 @@ class _NormFunction(Function):
         running_mean: Tensor,
         running_var: Tensor,
         counters: Tensor,
-        plan: Plan,
+        settings: NormSettings,
         kernels: ModuleType,
     ) -> tuple[Tensor, Tensor]:
         """Return the output, twice."""
@@ -218,7 +218,13 @@ class _NormFunction(Function):
             kernels.sum_images[tiles.parts](
                 images,
                 *(_scratch(weight, tiles), counters),
-                *(running_mean, running_var, facts, plan.momentum, plan.epsilon),
+                *(
+                    running_mean,
+                    running_var,
+                    facts,
+                    settings.momentum,
+                    settings.epsilon,
+                ),
                 *(tiles.n_rows, tiles.n_each, tiles.n_channels),
                 **_tile(tiles),
             )
@@ -227,14 +233,14 @@ class _NormFunction(Function):
             *(images, images if others is None else others, out),
             *(facts, weight, bias, tiles.n_rows, tiles.n_channels),
             ADDS=others is not None,
-            RECTIFIES=plan.rectifies,
+            RECTIFIES=settings.rectifies,
             **_tile(tiles),
         )
         # Without an addition the images tell where the output is zero; who changes it
         # in place then may.
         seen = out if others is not None else images
         ctx.save_for_backward(images, seen, facts, weight, bias, counters)
-        ctx.plan, ctx.adds, ctx.kernels = plan, others is not None, kernels
+        ctx.settings, ctx.adds, ctx.kernels = settings, others is not None, kernels
         ctx.set_materialize_grads(False)
         return out, out.detach()
 
@@ -263,7 +269,7 @@ class _NormFunction(Function):
             *(tiles.n_rows, tiles.n_each, tiles.n_channels),
             HAS_SECOND=len(given) > 1,
             ADDS=ctx.adds,
-            RECTIFIES=ctx.plan.rectifies,
+            RECTIFIES=ctx.settings.rectifies,
             **_tile(tiles),
         )
         d_images = torch.empty_like(images, memory_format=LAST)
@@ -272,7 +278,7 @@ class _NormFunction(Function):
             *(passed, last, images, d_images, facts, weight, bias, factors),
             *(tiles.n_rows, tiles.n_channels),
             HAS_SECOND=len(given) > 1 and not is_passed,
-            RECTIFIES=ctx.plan.rectifies and not is_passed,
+            RECTIFIES=ctx.settings.rectifies and not is_passed,
             **_tile(tiles),
         )
         d_others = passed if ctx.adds else None

@@ -14,10 +14,10 @@ from torch.nn import functional
 
 from fediac import native
 from fediac.native import StepKernels
+from fediac.training.cuda.descent import Descent, NarrowDescent, PlainDescent
+from fediac.training.cuda.tracing import join_norms, narrow_layers, takes_narrow, trace
 from fediac.training.datasets import Dataset, Examples
-from fediac.training.descent import Descent, NarrowDescent, PlainDescent
 from fediac.training.flat_model import FlatModel
-from fediac.training.tracing import join_norms, narrow_layers, takes_narrow, trace
 
 _N_WARMUP_STEPS = 3
 

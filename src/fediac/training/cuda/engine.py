@@ -16,6 +16,16 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError
+from fediac.training.cuda.replica import (
+    Batch,
+    Data,
+    Replica,
+    Start,
+    find_kernels,
+    in_bfloat16,
+    repeating,
+)
+from fediac.training.cuda.tracing import can_trace
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat_model import FlatModel, flatten_model
 from fediac.training.local import (
@@ -28,16 +38,6 @@ from fediac.training.local import (
 from fediac.training.local_settings import LocalSettings
 from fediac.training.model_checks import check_for_cuda
 from fediac.training.recalibration import draw_examples, measure
-from fediac.training.replica import (
-    Batch,
-    Data,
-    Replica,
-    Start,
-    find_kernels,
-    in_bfloat16,
-    repeating,
-)
-from fediac.training.tracing import can_trace
 
 EVALUATION_BATCH = 1000
 

@@ -13,8 +13,8 @@ from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint
 
 from fediac import native
-from fediac.training.layers import KernelSequential, use_kernels
-from tests.unit.training.small_layers import (
+from fediac.training.cpu.layers import KernelSequential, use_kernels
+from tests.unit.training.cpu.small_layers import (
     conv,
     fast_copy,
     require_kernels,

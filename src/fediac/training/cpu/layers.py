@@ -18,7 +18,7 @@ from fediac.native.layers import (
     PoolShape,
     layer_kernels,
 )
-from fediac.training.functions import convolve, max_pool
+from fediac.training.cpu.convolutions import convolve, max_pool
 
 MAX_INPUTS = 16
 """Channels above which PyTorch's convolutions are as fast."""
@@ -31,7 +31,7 @@ RUNS = ("cpr", "crp", "cp", "pr")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FusedLayers:
     """Layers that the kernels compute as one.
 
     Attributes:
@@ -83,14 +83,14 @@ class Run:
         return convolve(images, weight, bias, shape, kernels)
 
 
-Step: TypeAlias = tuple[Run | None, Sequence[nn.Module]]
+Step: TypeAlias = tuple[FusedLayers | None, Sequence[nn.Module]]
 """Layers of a sequential, and how to compute them as one where possible."""
 
 
 class KernelConv2d(nn.Conv2d):
     """A convolution that uses the kernels where they apply."""
 
-    run: Run
+    run: FusedLayers
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 # PyTorch's name
         """Return the convolution."""
@@ -101,7 +101,7 @@ class KernelConv2d(nn.Conv2d):
 class KernelMaxPool2d(nn.MaxPool2d):
     """Max-pooling that uses the kernels where they apply."""
 
-    run: Run
+    run: FusedLayers
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 # PyTorch's name
         """Return the pooled images."""
@@ -180,9 +180,11 @@ def _plan(layers: Sequence[nn.Module], kernels: LayerKernels | None) -> Sequence
     return steps
 
 
-def _run(layers: Sequence[nn.Module], kind: str, kernels: LayerKernels | None) -> Run:
+def _run(
+    layers: Sequence[nn.Module], kind: str, kernels: LayerKernels | None
+) -> FusedLayers:
     first = layers[0] if isinstance(layers[0], nn.Conv2d) else None
-    return Run(kernels, first, is_pooled="p" in kind, is_rectified="r" in kind)
+    return FusedLayers(kernels, first, is_pooled="p" in kind, is_rectified="r" in kind)
 
 
 def _kind(layer: nn.Module) -> str:

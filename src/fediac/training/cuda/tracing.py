@@ -13,8 +13,8 @@ from torch import Tensor, fx, nn
 from torch.nn import functional
 
 from fediac.native import StepKernels
-from fediac.training.convolutions import can_convolve
-from fediac.training.norms import JoinedNorm
+from fediac.training.cuda.convolutions import can_convolve
+from fediac.training.cuda.norms import JoinedNorm
 
 _FAILURES = (
     *(RuntimeError, TypeError, ValueError, AttributeError, LookupError),

@@ -235,7 +235,7 @@ def test_evaluation_in_parts_is_that_of_the_whole(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make().evaluate()
-    monkeypatch.setattr("fediac.training.cpu.EVALUATION_BATCH", 7)
+    monkeypatch.setattr("fediac.training.cpu.engine.EVALUATION_BATCH", 7)
     parts = make().evaluate()
     assert parts.accuracy == whole.accuracy
     assert parts.loss == pytest.approx(whole.loss, rel=1e-5)

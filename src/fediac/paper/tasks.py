@@ -76,7 +76,7 @@ class Task:
         return replace(self.run.settings, stop=self.until.stop(self.target))
 
     def check_target(self) -> None:
-        """Refuse to run to a target that nobody knows; it would run to its last round.
+        """Refuse to run to a target that is not known: it would run to the last round.
 
         Raises:
             RunError: FedAvg has not fixed the target, perhaps because its run failed.

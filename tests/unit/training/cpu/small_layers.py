@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fediac import native
-from fediac.training.layers import use_kernels
+from fediac.training.cpu.layers import use_kernels
 from tests.planes import require_native
 
 

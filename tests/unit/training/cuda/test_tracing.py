@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fediac.training.models import build_model
-from fediac.training.norms import JoinedNorm
-from fediac.training.tracing import (
+from fediac.training.cuda.norms import JoinedNorm
+from fediac.training.cuda.tracing import (
     can_trace,
     join_norms,
     narrow_layers,
     takes_narrow,
     trace,
 )
+from fediac.training.models import build_model
 
 IMAGES = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
@@ -110,9 +110,9 @@ def test_resnet_has_all_its_norms_joined_and_its_sums_apart() -> None:
     join_norms(traced, None)
     joined = [each for each in traced.modules() if type(each) is JoinedNorm]
     assert len(joined) == 20
-    assert sum(each.plan.rectifies for each in joined) == 17
+    assert sum(each.settings.rectifies for each in joined) == 17
     # The first layer's and those of seven blocks go on in two ways, the last's in one.
-    assert sum(each.plan.has_two for each in joined) == 8
+    assert sum(each.settings.has_two for each in joined) == 8
     targets = {str(node.target) for node in traced.graph.nodes}
     assert not any("relu" in each or each == "add" for each in targets)
 

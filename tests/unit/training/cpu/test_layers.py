@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac import native
-from fediac.training.layers import (
+from fediac.training.cpu.layers import (
     KernelConv2d,
     KernelMaxPool2d,
     KernelSequential,
     use_kernels,
 )
-from tests.unit.training.small_layers import (
+from tests.unit.training.cpu.small_layers import (
     conv,
     fast_copy,
     require_kernels,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fediac.switch import Switch
     from fediac.training.datasets import Dataset, load_dataset
     from fediac.training.local_settings import LocalSettings
-    from fediac.transports.aggregation import RoundResult, aggregate
+    from fediac.transports.aggregation import aggregate
+    from fediac.transports.vectors import RoundResult
     from fediac.transports.views import WIRE
 
     __version__: str

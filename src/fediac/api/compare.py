@@ -21,7 +21,8 @@ from fediac.runs.algorithm import check_algorithm
 from fediac.runs.build import prepare_run
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import check_folder
-from fediac.runs.loop import Observer, run_experiment
+from fediac.runs.loop import run_experiment
+from fediac.runs.observers import Observer
 from fediac.runs.recording import write_summary
 from fediac.runs.records import CONFIG, ROUNDS, SUMMARY, Summary, Totals
 from fediac.runs.settings import (

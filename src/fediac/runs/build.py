@@ -1,5 +1,6 @@
 """Settings -> everything a run needs, built once."""
 
+import copy
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from fediac.errors import ArgumentError, ConfigError
 from fediac.partition import require_beta
 from fediac.plugins import require_algorithm
 from fediac.runs.algorithm import Settled, check_algorithm, make_compressor
+from fediac.runs.given import Given
 from fediac.runs.settings import RunSettings, StopSettings
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
@@ -32,16 +34,23 @@ _HOT_ROUNDS_FROM = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run, ready to start."""
+    """A run, ready to start.
+
+    Attributes:
+        given: What came in Python, not in the settings; None for a run of a file.
+    """
 
     settings: RunSettings
     dataset: Dataset
     partition: Partition
     engine: CpuEngine | CudaEngine
     federation: Federation
+    given: Given | None = None
 
     def make_compressor(self, settled: Settled) -> Compressor:
         """Return the algorithm of the next round, when so much is settled."""
+        if self.given is not None:
+            return self.given.make_compressor(settled)
         return make_compressor(
             self.settings,
             n_clients=self.federation.n_participants,
@@ -62,27 +71,71 @@ def prepare_run(settings: RunSettings) -> PreparedRun:
     dataset = load_dataset(settings.data.name, folder, download=settings.data.download)
     partition = _make_partition(settings, dataset)
     n_clients = settings.clients.n_clients
-    n_participants = _count(
-        settings.clients.n_participants,
-        "clients",
-        of=n_clients,
-        name="clients.n_participants",
+    n_participants = count_clients(
+        settings.clients.n_participants, of=n_clients, name="clients.n_participants"
     )
     engine = _make_engine(settings, dataset, partition)
     switch = Switch(settings.network.register_bytes)
     dim = engine.model.dim
     check_algorithm(settings, n_clients=n_participants, dim=dim, switch=switch)
-    federation = Federation(
+    federation = federate(settings, engine, n_participants)
+    return PreparedRun(settings, dataset, partition, engine, federation)
+
+
+def prepare_given(
+    settings: RunSettings,
+    given: Given,
+    *,
+    module: nn.Module,
+    dataset: Dataset,
+    partition: Partition,
+) -> PreparedRun:
+    """Return a run whose parts came as Python objects.
+
+    Args:
+        settings: What settings can say of it.
+        given: What they cannot.
+        module: The model, with its initial weights; it is copied.
+        dataset: What it learns.
+        partition: Who has which examples.
+    """
+    engine = make_engine(
+        lambda: copy.deepcopy(module),
+        dataset,
+        partition.clients,
+        settings.train,
+        seed=settings.seed,
+        on_cuda=choose_device(settings.train.device) == "cuda",
+        task=given.task,
+    )
+    clients = settings.clients
+    n_participants = count_clients(
+        clients.n_participants, of=clients.n_clients, name="participation"
+    )
+    federation = federate(settings, engine, n_participants)
+    return PreparedRun(settings, dataset, partition, engine, federation, given)
+
+
+def federate(
+    settings: RunSettings, engine: CpuEngine | CudaEngine, n_participants: int
+) -> Federation:
+    """Return the clients and the switch of a run.
+
+    Args:
+        settings: The run's.
+        engine: Trains the clients.
+        n_participants: Clients in a round.
+    """
+    return Federation(
         engine=engine,
         model=engine.model,
-        n_clients=n_clients,
+        n_clients=settings.clients.n_clients,
         n_participants=n_participants,
         rate=settings.train.rate,
         seed=settings.seed,
-        switch=switch,
+        switch=Switch(settings.network.register_bytes),
         statistics=settings.train.statistics,
     )
-    return PreparedRun(settings, dataset, partition, engine, federation)
 
 
 def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
@@ -103,7 +156,12 @@ def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
 
 
 def _check(settings: RunSettings) -> None:
-    """Refuse numbers that no run can have."""
+    """Refuse numbers that no run can have, and what only Python can say."""
+    if settings.data.partition == "own":
+        raise ConfigError(
+            "data.partition must not be own in a file: fediac.Experiment was given who "
+            "has what, in Python"
+        )
     require_algorithm(settings.algorithm)
     least: tuple[tuple[str, float | None, float], ...] = (
         ("clients.n_clients", settings.clients.n_clients, 1),
@@ -113,6 +171,7 @@ def _check(settings: RunSettings) -> None:
         ("train.n_at_once", settings.train.n_at_once, 0),
         ("stop.rounds", settings.stop.rounds, 1),
         ("save.checkpoint_every", settings.save.checkpoint_every, 1),
+        ("save.updates", settings.save.updates, 0),
     )
     for name, value, smallest in least:
         if value is not None and not value >= smallest:
@@ -140,11 +199,17 @@ def _check_ends(stop: StopSettings) -> None:
         )
 
 
-def _count(text: str | int, what: str, *, of: int, name: str) -> int:
-    """Return a count or a share of ``of``, which are ``what``, as a possible count."""
+def count_clients(text: str | int, *, of: int, name: str) -> int:
+    """Return a count or a share of ``of`` clients as a possible count.
+
+    Args:
+        text: As it was written.
+        of: All clients there are.
+        name: What it is called.
+    """
     count = parse_share(text, of=of, name=name)
     if not 1 <= count <= of:
-        raise ConfigError(f"{name} must be in 1..{of} ({what}), got {count}")
+        raise ConfigError(f"{name} must be in 1..{of} (clients), got {count}")
     return count
 
 

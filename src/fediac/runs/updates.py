@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fediac.files import replacing
+from fediac.plan.updates import updates_name
 from fediac.training.local import LocalResult
 
 
@@ -27,8 +28,3 @@ def save_updates(
         temporary.open("wb") as file,
     ):
         np.save(file, rows)
-
-
-def updates_name(round_number: int | str) -> str:
-    """Return the name of the file with a round's updates."""
-    return f"updates-{round_number}.npy"

@@ -32,6 +32,16 @@ def power_law(dim: int, seed: int) -> NDArray[np.float32]:
     return rng.permutation(magnitudes).astype(np.float32)
 
 
+class Touches:
+    """What pickle calls when it reads a file, as somebody could make it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
 @pytest.fixture
 def three_updates(tmp_path: Path) -> Path:
     path = tmp_path / "updates.npy"
@@ -344,14 +354,8 @@ class TestBadFiles:
         assert fediac("tune", path) == Result(2, "", f"error: {path}: {text}\n")
 
     def test_code_in_a_file_is_not_run(self, fediac: Command, tmp_path: Path) -> None:
-        class Writes:
-            """What pickle would call, as somebody could make it."""
-
-            def __reduce__(self) -> tuple[Any, ...]:
-                return (Path.touch, (tmp_path / "was run",))
-
         path = tmp_path / "bad.pt"
-        torch.save(Writes(), path)
+        torch.save(Touches(tmp_path / "was run"), path)
         assert fediac("tune", path).code == 2
         assert not (tmp_path / "was run").exists()
 

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +40,12 @@ def open_archive(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     Raises:
         UpdateError: The file is missing, damaged or holds something else.
     """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
-    except OSError as error:
-        raise UpdateError(f"{path}: {say_reason(error)}") from error
-    except _DAMAGED as error:
-        raise UpdateError(f"{path}: not an .npz file, or damaged") from error
+    with _opened(path) as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                found = {name: archive[name] for name in archive.files}
+        except (OSError, *_DAMAGED) as error:
+            raise UpdateError(f"{path}: not an .npz file, or damaged") from error
     if not found:
         raise UpdateError(f"{path}: must hold at least one array, got none")
     for name, values in found.items():
@@ -69,19 +68,22 @@ def open_tensors(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
         raise UpdateError(f"{path}: needs PyTorch: pip install 'fediac[train]'")
     import torch  # slow, and needed for nothing else here
 
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise UpdateError(f"{path}: {say_reason(error)}") from error
-    try:
-        with file:
+    with _opened(path) as file:
+        try:
             found = torch.load(file, map_location="cpu", weights_only=True)
-    except (OSError, *_DAMAGED) as error:  # a file cut short is no zip to seek in
-        raise UpdateError(
-            f"{path}: must be a file of tensors alone that torch.save wrote, undamaged"
-        ) from error
+        except (OSError, *_DAMAGED) as error:  # a file cut short is no zip to seek in
+            raise UpdateError(
+                f"{path}: not a file of tensors alone that torch.save wrote, or damaged"
+            ) from error
     for each in _list_updates(found):
         yield str(path), _as_rows(each, path)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UpdateError(f"{path}: {say_reason(error)}") from error
 
 
 def _list_updates(found: Any) -> Sequence[Any]:  # noqa: ANN401 - what a file holds

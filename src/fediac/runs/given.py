@@ -101,6 +101,8 @@ def describe(value: Any) -> str:  # noqa: ANN401 - anything
         return _call(type(value).__qualname__, (), settings)
     if isinstance(value, partial):
         return _call(describe(value.func), value.args, value.keywords)
+    if isinstance(value, Mapping):
+        return _call("", (), {str(key): each for key, each in value.items()})
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(describe, value))}]"
     if isinstance(value, nn.Module | str | int | float | None):

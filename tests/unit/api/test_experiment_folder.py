@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import fediac
-from fediac.api.commands import run_command
+from fediac.api.commands import compare_command, run_command
 from fediac.api.experiment import Experiment, RoundReport
 from fediac.errors import ConfigError, RunError
 from fediac.runs.settings import read_settings
@@ -102,6 +102,15 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(
     assert models[0] == models[1]
 
 
+def test_who_takes_part_is_the_same_after_a_break(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"compressor": fediac.SwitchML(2), "clients": 5}
+    settings["participation"] = "40%"
+    expected = list(make_experiment(**settings).run(4))
+    list(make_experiment(out=tmp_path, **settings).run(2))
+    again = make_experiment(out=tmp_path, resume=True, **settings)
+    assert list(again.run(4)) == expected
+
+
 def test_rounds_that_are_done_are_not_run_again(tmp_path: Path) -> None:
     list(make_experiment(out=tmp_path).run(3))
     before = (tmp_path / "rounds.jsonl").read_bytes()
@@ -182,6 +191,24 @@ def test_the_command_line_says_who_can_go_on(tmp_path: Path) -> None:
             run_command(
                 config, out=tmp_path / "run", overrides=[], resumes=True, as_json=True
             )
+
+
+def test_its_settings_are_not_all_of_it(tmp_path: Path) -> None:
+    list(make_experiment(out=tmp_path / "run").run(1))
+    config = tmp_path / "run" / "config.toml"
+    text = (
+        f"{config}: is of a fediac.Experiment, whose model and data are in Python; run "
+        "it there"
+    )
+    other: dict[str, Any] = {
+        "out": tmp_path / "other",
+        "overrides": [],
+        "as_json": True,
+    }
+    with refuses(text, ConfigError):
+        run_command(config, resumes=False, **other)
+    with refuses(text, ConfigError):
+        compare_command(config, "fedavg", resumes=False, **other)
 
 
 def test_a_run_of_a_file_goes_on_by_the_command(tmp_path: Path) -> None:

@@ -232,6 +232,29 @@ def test_data_sets_and_loaders_give_the_bits_of_arrays() -> None:
         assert list(make_experiment(train=given, test=test).run(2)) == expected
 
 
+def test_rows_with_columns_are_data_too() -> None:
+    class Part:
+        """A client's partition as Hugging Face has it."""
+
+        def __init__(self, rows: range) -> None:
+            self._rows = rows
+
+        def __len__(self) -> int:
+            return len(self._rows)
+
+        def __getitem__(self, number: int) -> dict[str, Any]:
+            row = self._rows[number]
+            return {"points": x[row].numpy(), "side": int(y[row]), "row": row}
+
+    x, y = make_data(120)
+    train = [Part(range(i, i + 20)) for i in (0, 20, 40, 60)]
+    rows = [np.arange(i, i + 20) for i in (0, 20, 40, 60)]
+    experiment = make_experiment(
+        train=train, test=Part(range(80, 120)), columns=("points", "side")
+    )
+    assert list(experiment.run(2)) == list(make_experiment(clients=rows).run(2))
+
+
 def test_what_a_loader_draws_is_the_same_every_time() -> None:
     x, y = make_data(120)
     loader = DataLoader(TensorDataset(x, y), batch_size=7, shuffle=True)

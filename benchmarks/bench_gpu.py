@@ -21,10 +21,10 @@ from fediac import FediAC, aggregate, native
 from fediac.compressors import State, SwitchML
 from fediac.training.cuda import CudaEngine
 from fediac.training.datasets.types import Dataset, Examples
-from fediac.training.federation import STATISTICS_BITS
 from fediac.training.local import LocalResult
 from fediac.training.local_settings import LocalSettings
 from fediac.training.models import build_model
+from fediac.transports.statistics import STATISTICS_BITS
 
 N_CLIENTS, N_EACH, N_EPOCHS, SHAPE = 20, 2500, 5, (3, 32, 32)
 

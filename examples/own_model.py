@@ -30,7 +30,10 @@ def main() -> None:
         train=(x[:3000], y[:3000]),
         test=(x[3000:], y[3000:]),
         compressor=fediac.FediAC(10, n_votes="20%", threshold=2),
-        local=fediac.LocalSettings(epochs=2, batch_size=20, lr=0.2, lr_decay=0.0),
+        epochs=2,
+        batch_size=20,
+        lr=0.2,
+        lr_decay=0.0,
     )
     for done in experiment.run(10):
         print(

@@ -2,16 +2,16 @@
 
 Twenty clients train a small network on the digits inside the package, unevenly shared
 out. Nothing is hidden, so this is the place to begin when your training loop is your
-own: what goes to the switch is one flat vector a client, and what comes back is their
-mean, to be subtracted from the model.
+own: the clients' models go in, as state_dicts, and the next global model comes back.
 
     python examples/plain_loop.py
 """
 
+import copy
+
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import fediac
 
@@ -49,10 +49,12 @@ def make_model(generator: torch.Generator) -> nn.Module:
     return model
 
 
-def train_client(model: nn.Module, own: Examples, generator: torch.Generator) -> Tensor:
-    """Return a client's update: the weights it began with, minus those it ends with."""
+def train_client(
+    start: nn.Module, own: Examples, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Return a client's model after training, which leaves the global one alone."""
     images, labels = own
-    before = parameters_to_vector(model.parameters()).detach()
+    model = copy.deepcopy(start)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
     for _ in range(N_EPOCHS):
         order = torch.randperm(len(labels), generator=generator)
@@ -61,9 +63,7 @@ def train_client(model: nn.Module, own: Examples, generator: torch.Generator) ->
             loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
             torch.autograd.backward(loss)
             optimizer.step()
-    after = parameters_to_vector(model.parameters()).detach()
-    vector_to_parameters(before, model.parameters())  # as the next client finds it
-    return before - after
+    return model.state_dict()
 
 
 def measure_accuracy(model: nn.Module, test: Examples) -> float:
@@ -80,23 +80,28 @@ def main() -> None:
     generator = torch.Generator().manual_seed(SEED)
     model = make_model(generator)
     compressor = fediac.FediAC(N_CLIENTS, n_votes="5%", threshold=3)
+    n_entries = sum(each.numel() for each in model.parameters())
     states = None  # what clients keep between rounds: residuals and the agreed width
 
     for round_number in range(1, N_ROUNDS + 1):
-        updates = [
+        trained = [
             train_client(model, (train[0][rows], train[1][rows]), generator)
             for rows in clients
         ]
         result = fediac.aggregate(
-            updates, compressor, seed=SEED, round_number=round_number, states=states
+            trained,
+            compressor,
+            base=model.state_dict(),
+            seed=SEED,
+            round_number=round_number,
+            states=states,
         )
+        model.load_state_dict(result.model)
         states = result.states
-        weights = parameters_to_vector(model.parameters()).detach()
-        vector_to_parameters(weights - result.mean, model.parameters())
         print(
             f"round {round_number:2}: accuracy {measure_accuracy(model, test):.3f}, "
             f"{result.ledger.traffic().payload_mib:.3f} MiB, "
-            f"{result.facts.chosen:,} of {len(weights):,} entries"
+            f"{result.facts.chosen:,} of {n_entries:,} entries"
         )
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fediac import extend, partition
+    from fediac.api.comparison import Comparison, compare
     from fediac.api.experiment import Experiment
     from fediac.compressors import (
         FedAvg,
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from fediac.sim.network import Network
     from fediac.switch import Switch
     from fediac.training.datasets import Dataset, load_dataset
-    from fediac.training.local_settings import LocalSettings
-    from fediac.transports.aggregation import RoundResult, aggregate
+    from fediac.transports.aggregation import aggregate
+    from fediac.transports.vectors import RoundResult
     from fediac.transports.views import WIRE
 
     __version__: str
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 __all__ = [
     "PAYLOAD",
     "WIRE",
+    "Comparison",
     "Dataset",
     "Experiment",
     "FedAvg",
     "FediAC",
     "Ledger",
     "Libra",
-    "LocalSettings",
     "Network",
     "OmniReduce",
     "RoundResult",
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "choose_hot",
+    "compare",
     "extend",
     "load_dataset",
     "partition",
@@ -66,10 +68,10 @@ _MODULES = {
     "fediac.transports": ("WIRE", "RoundResult", "aggregate"),
     "fediac.sim.network": ("Network",),
     "fediac.training.datasets": ("Dataset", "load_dataset"),
-    "fediac.training.local_settings": ("LocalSettings",),
+    "fediac.api.comparison": ("Comparison", "compare"),
     "fediac.api.experiment": ("Experiment",),
 }
-"""Where each public name comes from. The last needs PyTorch."""
+"""Where each public name comes from. Those of the last two need PyTorch."""
 
 _SUBMODULES = ("extend", "partition")
 """Public modules of this package."""

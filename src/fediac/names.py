@@ -1,8 +1,18 @@
 """What tables, pages and folders call an algorithm: its name without its module."""
 
+import re
 from collections.abc import Iterable
 
 from fediac.errors import ConfigError
+
+# A run's folder is called like this, and Windows keeps some names for devices.
+_DEVICES = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)(?:\.|$))"
+_FOLDER = re.compile(_DEVICES + r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?", re.I)
+
+
+def is_folder_name(name: str) -> bool:
+    """Return whether every system takes this as the name of a folder."""
+    return bool(_FOLDER.fullmatch(name))
 
 
 def is_own(algorithm: str) -> bool:

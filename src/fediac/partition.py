@@ -1,6 +1,7 @@
 """Before the first round: the ways to share a training set out among clients.
 
-Labels (or writers) go in, an array of example numbers for each client comes out:
+Labels (or writers) go in, or data with labels: a pair of inputs and labels, a data set
+whose rows have them. An array of example numbers for each client comes out:
 
     clients = fediac.partition.dirichlet(labels, 20, beta=0.5, seed=1)
     first = images[clients[0]], labels[clients[0]]
@@ -19,6 +20,7 @@ from scipy.special import gammaincinv
 from fediac.core.integers import as_whole
 from fediac.core.rng import Stream, to_unit
 from fediac.errors import ArgumentError, say_count
+from fediac.rows import Data, read_labels
 
 __all__ = ["by_writer", "dirichlet", "iid", "pathological"]
 
@@ -32,7 +34,7 @@ MAX_DRAWS = 100
 _MIN_BETA, _MAX_BETA = 0.01, 1e6
 
 
-def iid(labels: ArrayLike, n_clients: int, *, seed: int) -> list[Rows]:
+def iid(labels: Data, n_clients: int, *, seed: int) -> list[Rows]:
     """Return each client's examples: all, shuffled, in parts of one size.
 
     Every client sees the same mix of classes, as in McMahan et al.,
@@ -40,21 +42,22 @@ def iid(labels: ArrayLike, n_clients: int, *, seed: int) -> list[Rows]:
     AISTATS 2017. Sizes differ by at most one.
 
     Args:
-        labels: Each example's class; only their number counts here.
+        labels: Each example's class or any other target, or data with these; only
+            their number counts here.
         n_clients: Clients to make.
         seed: Another seed shuffles anew.
 
     Raises:
         ValueError: There are more clients than examples, or none.
     """
-    n_examples = len(_as_vector("labels", labels))
+    n_examples = len(read_labels(labels))
     n_clients = _check_clients(n_clients, n_examples)
     order = _shuffled(n_examples, _stream(seed))
     return _ascending(np.array_split(order, n_clients))
 
 
 def dirichlet(
-    labels: ArrayLike, n_clients: int, *, beta: float, min_size: int = 1, seed: int
+    labels: Data, n_clients: int, *, beta: float, min_size: int = 1, seed: int
 ) -> list[Rows]:
     """Return each client's examples, every class shared out by a Dirichlet(β) draw.
 
@@ -62,7 +65,7 @@ def dirichlet(
     smaller β, the fewer clients hold most of a class. All examples are shared out.
 
     Args:
-        labels: Each example's class, as numbers or names.
+        labels: Each example's class, as numbers or names, or data with these.
         n_clients: Clients to make.
         beta: The concentration: 0.1 is very uneven, 100 nearly even.
         min_size: Examples that each client has at least; until all do, all classes are
@@ -72,7 +75,7 @@ def dirichlet(
     Raises:
         ValueError: A setting is out of range, or no draw of ``MAX_DRAWS`` would do.
     """
-    labels = _as_vector("labels", labels)
+    labels = _as_vector("labels", read_labels(labels))
     n_clients = _check_clients(n_clients, len(labels))
     require_beta(beta)
     if not 1 <= min_size <= len(labels) // n_clients:
@@ -150,7 +153,7 @@ def by_writer(
 
 
 def pathological(
-    labels: ArrayLike, n_clients: int, *, classes_per_client: int, seed: int
+    labels: Data, n_clients: int, *, classes_per_client: int, seed: int
 ) -> list[Rows]:
     """Return clients that have examples of exactly this many classes each.
 
@@ -161,7 +164,7 @@ def pathological(
     hands than classes leave some classes out.
 
     Args:
-        labels: Each example's class, as numbers or names.
+        labels: Each example's class, as numbers or names, or data with these.
         n_clients: Clients to make.
         classes_per_client: Different classes each client has.
         seed: Another seed deals and shuffles anew.
@@ -169,7 +172,7 @@ def pathological(
     Raises:
         ValueError: A setting is out of range, or a class has too few examples.
     """
-    labels = _as_vector("labels", labels)
+    labels = _as_vector("labels", read_labels(labels))
     n_clients = _check_clients(n_clients, len(labels))
     stream = _stream(seed)
     classes = _rows_of_classes(labels, stream)

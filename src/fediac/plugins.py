@@ -5,7 +5,6 @@ every round, so that a run that is resumed has the same one.
 """
 
 import inspect
-import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -27,11 +26,8 @@ from fediac.errors import (
     say_count,
 )
 from fediac.imports import import_named, say_fault
-from fediac.names import is_own
+from fediac.names import is_folder_name, is_own
 from fediac.transports.exchange_checks import require_outcome
-
-# A run's folder is called like this, and Windows keeps some names for devices.
-_FOLDER = re.compile(r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)$)[a-z_][a-z0-9_]*", re.I)
 
 
 def require_algorithm(algorithm: str) -> None:
@@ -176,7 +172,7 @@ def _failure(algorithm: str, error: BaseException) -> AlgorithmError:
 
 def _find(algorithm: str) -> Callable[..., Any]:
     name = algorithm.partition(":")[2]
-    if not _FOLDER.fullmatch(name):
+    if not name.isidentifier() or not is_folder_name(name):
         raise AlgorithmError(
             f"algorithm {algorithm!r} must have a name after the colon that is good "
             "for a folder on every system (letters, digits and underscores; not con, "

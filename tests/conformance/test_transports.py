@@ -9,8 +9,8 @@ from fediac.core.exchange import BlockTotals, IndexedTotals, Totals
 from fediac.switch import Switch
 from fediac.switch.job import Job
 from fediac.transports.arrays import ArrayTransport
-from fediac.transports.lockstep import Transport
 from fediac.transports.memory import MemoryTransport
+from fediac.transports.protocol import Transport
 from tests.conformance.exchanges import QUESTIONS, Asker, check_answer
 from tests.support import KINDS, Make
 

@@ -124,7 +124,7 @@ def test_files_that_are_nested_too_deeply_are_one_line(
         ("report runs", "RUN", "a folder"),
         ("report runs -o", "--output", "a file"),
         ("paper table1 --quick --data", "--data", "a folder"),
-        ("tune", "UPDATES.npy", "a file"),
+        ("tune", "UPDATES", "a file or a folder"),
         ("simulate --plot", "--plot", "a file"),
         ("motivation --plot", "--plot", "a file"),
     ],

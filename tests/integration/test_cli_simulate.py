@@ -228,8 +228,7 @@ class TestSimulate:
             ),
             (
                 ["--set=lanes=wide"],
-                '--set: fediac.lanes must be "same" or "dense" or "words", '
-                "got 'wide'",
+                '--set: fediac.lanes must be "same", "dense" or "words", got \'wide\'',
             ),
             (
                 ["--set=threshold=4"],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from fediac.errors import UpdateError
@@ -29,6 +30,16 @@ def power_law(dim: int, seed: int) -> NDArray[np.float32]:
     magnitudes = 0.1 * np.arange(1.0, dim + 1.0) ** -0.4
     rng = np.random.default_rng(seed)
     return rng.permutation(magnitudes).astype(np.float32)
+
+
+class Touches:
+    """What pickle calls when it reads a file, as somebody could make it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
 
 
 @pytest.fixture
@@ -177,6 +188,49 @@ class TestTune:
         apart = fediac.json("tune", tmp_path / "first.npy", tmp_path / "rest.npy")
         assert apart == together
 
+    def test_other_files_hold_the_same_updates(
+        self, fediac: Command, tmp_path: Path, three_updates: Path
+    ) -> None:
+        rows = np.load(three_updates)
+        tensors = torch.from_numpy(rows)
+        np.savez(tmp_path / "rows.npz", rows)
+        np.savez(tmp_path / "each.npz", *rows)
+        named = [
+            {
+                "fc.weight": each[:4900].reshape(70, 70),
+                "bn.running_mean": torch.full((9,), 1e3),
+                "bn.num_batches_tracked": torch.tensor(7),
+                "fc.bias": each[4900:],
+            }
+            for each in tensors
+        ]
+        files: dict[str, Any] = {
+            "rows.pt": tensors,
+            "vectors.pt": list(tensors),
+            "named.pt": named,
+            "clients.pth": {f"client {i}": each for i, each in enumerate(named)},
+            "layers.pt": [[each[:70].reshape(7, 10), each[70:]] for each in tensors],
+        }
+        for name, content in files.items():
+            torch.save(content, tmp_path / name)
+        expected = fediac.json("tune", three_updates)
+        for name in ("rows.npz", "each.npz", *files):
+            assert fediac.json("tune", tmp_path / name) == expected
+        one = tmp_path / "one.pt"
+        torch.save(named[0], one)
+        assert fediac.json("tune", one)["n_updates"] == 1
+
+    def test_a_runs_folder_has_its_own_clients(
+        self, fediac: Command, tmp_path: Path, three_updates: Path
+    ) -> None:
+        rows = np.load(three_updates)
+        for number in (1, 2, 10):
+            np.save(tmp_path / f"updates-{number}.npy", rows)
+        np.save(tmp_path / "updates-mine.npy", rows[:, :7])
+        found = fediac.json("tune", tmp_path)
+        assert (found["n_updates"], found["n_clients"]) == (9, 3)
+        assert found["recommended"] == fediac.json("tune", three_updates)["recommended"]
+
     def test_text_begins_with_a_recommendation(
         self, fediac: Command, three_updates: Path
     ) -> None:
@@ -266,9 +320,56 @@ class TestBadFiles:
         result = fediac("tune", path)
         assert result == Result(2, "", f"error: {path}: no such file or directory\n")
 
-    def test_a_folder_is_refused(self, fediac: Command, tmp_path: Path) -> None:
+    def test_a_folder_without_updates_says_how_to_keep_them(
+        self, fediac: Command, tmp_path: Path
+    ) -> None:
         result = fediac("tune", tmp_path)
-        assert result == Result(2, "", f"error: {tmp_path}: is a directory\n")
+        assert result == Result(
+            2,
+            "",
+            f"error: {tmp_path}: holds no updates; a run keeps them with --set "
+            "save.updates=1, an Experiment with save_updates=1\n",
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("cut.npz", "not an .npz file, or damaged"),
+            (
+                "cut.pt",
+                "not a file of tensors alone that torch.save wrote, or damaged",
+            ),
+        ],
+    )
+    def test_other_files_cut_short_are_refused(
+        self, fediac: Command, tmp_path: Path, name: str, text: str
+    ) -> None:
+        path = tmp_path / name
+        update = power_law(5000, 0)
+        if path.suffix == ".npz":
+            np.savez(path, update)
+        else:
+            torch.save(torch.from_numpy(update), path)
+        path.write_bytes(path.read_bytes()[:-200])
+        assert fediac("tune", path) == Result(2, "", f"error: {path}: {text}\n")
+
+    def test_code_in_a_file_is_not_run(self, fediac: Command, tmp_path: Path) -> None:
+        path = tmp_path / "bad.pt"
+        torch.save(Touches(tmp_path / "was run"), path)
+        assert fediac("tune", path).code == 2
+        assert not (tmp_path / "was run").exists()
+
+    def test_tensors_that_are_no_update_are_named(
+        self, fediac: Command, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "bad.pt"
+        torch.save({"epoch": 3}, path)
+        assert fediac("tune", path) == Result(
+            2,
+            "",
+            f"error: {path}: client 0: update['epoch'] must be a NumPy array or a "
+            "PyTorch tensor, got int\n",
+        )
 
     @pytest.mark.parametrize("content", [b"", b"hello\n", b"PK\x03\x04", b"\x93NUMPY"])
     def test_another_kind_of_file_is_refused(

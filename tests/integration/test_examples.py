@@ -1,5 +1,9 @@
 """Examples run as their docstrings say."""
 
+import ast
+import copy
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -7,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import fediac
 from fediac.plugins import make_own
@@ -14,10 +20,12 @@ from fediac.plugins import make_own
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run_example(name: str) -> list[str]:
+def run_example(name: str, folder: Path | None = None) -> list[str]:
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"],
         capture_output=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONUTF8": "1"},
         text=True,
         check=True,
     )
@@ -72,3 +80,78 @@ def test_model_learns_in_ten_rounds(name: str, reached: float) -> None:
     accuracies = [float(line.split("accuracy ")[1].split(",")[0]) for line in lines]
     assert len(accuracies) == 10
     assert accuracies[-1] > reached
+
+
+def count_lines(code: str) -> int:
+    """Lines of code: neither empty nor of a docstring or comment."""
+    texts = [
+        node
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    quiet = {
+        i for each in texts for i in range(each.lineno, (each.end_lineno or 0) + 1)
+    }
+    lines = enumerate(code.splitlines(), start=1)
+    return sum(
+        bool(line.strip()) and not line.lstrip().startswith("#") and number not in quiet
+        for number, line in lines
+    )
+
+
+def test_own_model_on_unequal_clients_is_compared_in_twenty_lines(
+    tmp_path: Path,
+) -> None:
+    assert count_lines((EXAMPLES / "compare_own.py").read_text()) <= 20
+    lines = run_example("compare_own", tmp_path)
+    accuracy, mib = {}, {}
+    for name in ("fediac", "fedavg"):
+        cells = next(line for line in lines if name in line).split("\u2502")
+        accuracy[name] = float(cells[3].strip(" %"))
+        mib[name] = float(cells[4])
+    assert min(accuracy.values()) > 85.0
+    assert mib["fediac"] < mib["fedavg"] / 3
+    assert "2 runs compared: own data, Sequential" in (
+        tmp_path / "report.html"
+    ).read_text(encoding="utf-8")
+
+
+def test_state_dicts_are_aggregated_in_five_lines_of_the_readme() -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (code,) = [each for each in blocks if "base=model.state_dict()" in each]
+    assert count_lines(code) <= 5
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    clients = [copy.deepcopy(model) for _ in range(2)]
+    with torch.no_grad():
+        for each in clients:
+            each.get_parameter("0.weight").sub_(1.0)
+            each[1](torch.ones(2, 4))
+    before = copy.deepcopy(model.state_dict())
+    compressor = fediac.FediAC(2, n_votes="100%", threshold=1, bits=20, law="topk")
+    names = {"model": model, "clients": clients, "compressor": compressor}
+    exec(code, {"fediac": fediac, "states": None, **names})
+    # A level is 2**-18 of the largest change, which is 1.
+    change = before["0.weight"] - model.state_dict()["0.weight"]
+    assert torch.allclose(change, torch.ones(4, 3), atol=1e-4)
+    assert torch.allclose(model.state_dict()["1.running_mean"], torch.full((4,), 0.1))
+
+
+def test_the_command_reports_on_the_folder_of_an_experiment(tmp_path: Path) -> None:
+    x = torch.linspace(-1.0, 1.0, 60).reshape(20, 3)
+    data = (x, (x[:, 0] > 0).long())
+    experiment = fediac.Experiment(
+        lambda: nn.Linear(3, 2),
+        train=data,
+        test=data,
+        compressor=fediac.FedAvg(2),
+        out=tmp_path / "run",
+    )
+    list(experiment.run(2))
+    page = tmp_path / "page.html"
+    subprocess.run(
+        [sys.executable, "-m", "fediac", "report", tmp_path / "run", "-o", page],
+        check=True,
+        capture_output=True,
+    )
+    assert "fedavg: own data, Linear" in page.read_text(encoding="utf-8")

@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 from fediac.runs import checkpoint as checkpoints
 from fediac.runs import loop, recording
 from fediac.runs.folder import MODEL
-from fediac.runs.loop import NoObserver, run_experiment
+from fediac.runs.loop import run_experiment
+from fediac.runs.observers import NoObserver
 from fediac.runs.records import CHECKPOINT, SUMMARY, Round
 from fediac.runs.settings import RunSettings
 from fediac.switch import Switch

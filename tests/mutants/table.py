@@ -207,7 +207,7 @@ TABLE: dict[str, dict[str, Row]] = {
             "conformance/test_transports.py",
         ),
     },
-    "transports/aggregation.py": {
+    "transports/vectors.py": {
         "state-of-client-0": (
             "every client goes on from a state of its own",
             "states[i], streams[i]",

@@ -14,6 +14,7 @@ from typing import Any
 from fediac.sessions import aligned as sessions_aligned
 from fediac.sessions.client import Client, apply
 from fediac.sessions.coordinator import Coordinator
+from fediac.sessions.journal import Committed, Numbered
 from fediac.sessions.member import Member
 from fediac.sessions.messages import Verdict
 from fediac.switch import aligned, pipeline
@@ -102,7 +103,7 @@ def journal_after_end() -> Iterator[None]:
     send = Coordinator.send
 
     def write(self: Any, record: Any) -> None:
-        if isinstance(record, worlds.Committed):
+        if isinstance(record, Committed):
             late[id(self)] = record
         else:
             self._journal.append(record)
@@ -129,8 +130,7 @@ def session_rejoined() -> Iterator[None]:
         numbers = [
             each
             for each in self._journal.load()
-            if isinstance(each, worlds.Numbered)
-            and each.session not in self._ledger.commits
+            if isinstance(each, Numbered) and each.session not in self._ledger.commits
         ]
         is_last = numbers and numbers[-1].session == self._ledger.last
         if not is_last or id(self) in tried or self._wanted is None:

@@ -19,7 +19,7 @@ from fediac import FedAvg, FediAC, Libra, OmniReduce, State, SwitchML, TopK, agg
 from fediac.compressors import CATALOG, Compressor
 from fediac.errors import NotFiniteError
 from fediac.native import disabled
-from fediac.transports.aggregation import RoundResult
+from fediac.transports.vectors import RoundResult
 from tests.support import KINDS, to_numpy
 
 N = 3

@@ -210,7 +210,6 @@ def test_number_of_clients_must_be_whole() -> None:
 @pytest.mark.parametrize(
     ("split", "name"),
     [
-        (iid, "labels"),
         (partial(dirichlet, beta=1.0), "labels"),
         (partial(pathological, classes_per_client=1), "labels"),
         (by_writer, "writers"),

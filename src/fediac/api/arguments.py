@@ -1,6 +1,8 @@
 """Checks of the arguments of `Experiment`; errors name the argument."""
 
-from typing import Any, get_args
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -11,30 +13,31 @@ from fediac.compressors import Compressor
 from fediac.compressors.forecast import check_dim
 from fediac.compressors.protocol import can_run_rounds
 from fediac.core.integers import as_whole
+from fediac.core.shares import Share
 from fediac.errors import ArgumentError
+from fediac.partition import iid
+from fediac.runs.settings import NetworkSettings
 from fediac.sim import Network
+from fediac.training.datasets import Dataset
 from fediac.training.federation import Statistics
-from fediac.training.local_settings import LocalSettings
+from fediac.training.own_data import OwnData
+from fediac.training.task import Loss, MakeOptimizer, Metric, Task, r_squared
 from fediac.transports.argument_checks import is_list
 
 
 def check_settings(
-    local: object,
     network: object,
     *,
     statistics: object,
     seed: object,
     device: object,
+    out: object,
 ) -> None:
     """Refuse settings of the wrong type, and devices that this machine lacks."""
-    for name, given, kind in (
-        ("local", local, LocalSettings),
-        ("network", network, Network),
-    ):
-        if given is not None and not isinstance(given, kind):
-            raise TypeError(
-                f"{name} must be a {kind.__name__}, got {type(given).__name__}"
-            )
+    if network is not None and not isinstance(network, Network):
+        raise TypeError(f"network must be a Network, got {type(network).__name__}")
+    if out is not None and not isinstance(out, str | Path):
+        raise TypeError(f"out must be the path of a folder, got {type(out).__name__}")
     if statistics not in get_args(Statistics):
         raise ArgumentError(
             "statistics", f"must be average, local or recalibrate, got {statistics!r}"
@@ -46,6 +49,53 @@ def check_settings(
         raise ArgumentError(
             "device", "must be cpu on this machine (no CUDA), got 'cuda'"
         )
+
+
+def make_task(
+    loss: Loss | None, optimizer: MakeOptimizer | None, metric: Metric | None
+) -> Task:
+    """Return what is done with the model's outputs."""
+    for name, given in (("loss", loss), ("optimizer", optimizer), ("metric", metric)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be a function, got {type(given).__name__}")
+    return Task(loss, optimizer, metric)
+
+
+def finish_task(task: Task, dataset: Dataset) -> Task:
+    """Return a task with a metric that fits its targets.
+
+    Raises:
+        ArgumentError: There is none that everybody would take.
+    """
+    if task.metric is not None or dataset.n_classes:
+        return task
+    labels = dataset.train.labels
+    if labels.dtype.kind == "f":
+        return replace(task, metric=r_squared)
+    raise ArgumentError(
+        "metric",
+        f"must be given for targets of {labels.dtype} and shape {labels.shape[1:]}",
+    )
+
+
+def choose_task_device(device: str, task: Task) -> Literal["auto", "cpu", "cuda"]:
+    """Return where to train: own functions need a CPU."""
+    if task.is_plain:
+        return cast("Literal['auto', 'cpu', 'cuda']", device)
+    if device == "cuda":
+        raise ArgumentError(
+            "device",
+            "must be cpu with a loss, optimizer or metric of your own, got 'cuda'",
+        )
+    return "cpu"
+
+
+def name_network(network: Network | None) -> NetworkSettings:
+    """Return what settings can say of a network that was given."""
+    if network is None:
+        return NetworkSettings()
+    compute_s = float(np.max(network.compute_s))
+    return NetworkSettings(switches=("own",), rates=("own",), compute_s=compute_s)
 
 
 def make_module(model: Any) -> nn.Module:  # noqa: ANN401 - what a user gives
@@ -82,28 +132,74 @@ def make_algorithm(compressor: Any, dim: int) -> Compressor:  # noqa: ANN401 - a
     return made
 
 
-def check_clients(
+def choose_clients(
+    clients: Any,  # noqa: ANN401 - what a user gives
+    data: OwnData,
+    compressor: Compressor,
+    participation: Share,
+    seed: int,
+) -> tuple[list[NDArray[np.int64]], Literal["iid", "own"]]:
+    """Return each client's examples, and how they were shared out.
+
+    Args:
+        clients: What was given.
+        data: May have each client's already.
+        compressor: Says how many there are, if nothing else does.
+        participation: Who takes part in a round.
+        seed: Seed of an equal split.
+    """
+    labels = data.dataset.train.labels
+    if data.clients is not None:
+        if clients is not None:
+            raise ArgumentError(
+                "clients", "must be left out where train is a list with one a client"
+            )
+        return data.clients, "own"
+    if clients is None:
+        if participation != "100%":
+            raise ArgumentError(
+                "clients", "must say how many there are where some take part"
+            )
+        clients = compressor.n_clients
+    if isinstance(clients, int | np.integer):
+        return iid(labels, as_whole("clients", clients, at_least=1), seed=seed), "iid"
+    return _check_clients(clients, n_examples=len(labels)), "own"
+
+
+def require_participants(
+    compressor: Compressor, n_participants: int, n_clients: int
+) -> None:
+    """Refuse an algorithm for another number of clients than a round has."""
+    n_meant = compressor.n_clients
+    if n_meant == n_participants:
+        return
+    if n_participants == n_clients:
+        raise ArgumentError(
+            "clients",
+            f"must be {n_meant} (the compressor's n_clients), got {n_clients}",
+        )
+    raise ArgumentError(
+        "compressor",
+        f"must be for {n_participants} clients (those of {n_clients} that take part), "
+        f"got {n_meant}",
+    )
+
+
+def _check_clients(
     clients: Any,  # noqa: ANN401 - what a user gives
     *,
-    n_clients: int,
     n_examples: int,
 ) -> list[NDArray[np.int64]]:
     """Return the numbers of every client's examples, checked.
 
     Args:
         clients: What was given.
-        n_clients: How many the compressor is for.
         n_examples: In the training set.
     """
     if not is_list(clients):
         raise TypeError(
-            "clients must be a list with the example numbers of each client, "
-            f"got {type(clients).__name__}"
-        )
-    if len(clients) != n_clients:
-        raise ArgumentError(
-            "clients",
-            f"must be {n_clients} (the compressor's n_clients), got {len(clients)}",
+            "clients must be a number, or a list with the example numbers of each "
+            f"client, got {type(clients).__name__}"
         )
     arrays = [np.asarray(each) for each in clients]
     for client, rows in enumerate(arrays):

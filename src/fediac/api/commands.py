@@ -25,8 +25,9 @@ from fediac.runs.error_names import setting_names
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import CONFIG
 from fediac.runs.requirements import require_torch
-from fediac.runs.settings import RunSettings, read_settings
+from fediac.runs.settings import EXPERIMENT, RunSettings, read_settings
 from fediac.runs.stored import read_run
+from fediac.runs.toml_tables import read_table
 
 
 def run_command(  # noqa: PLR0913 - one parameter for each option
@@ -41,6 +42,8 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Run one configuration and show the result."""
     settings = read_settings(config, overrides)
+    if not resumes:
+        _refuse_experiment(config)
     require_algorithm(settings.algorithm)
     folder = out or Path("runs") / config.stem
     require_folder(folder)
@@ -96,6 +99,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
         allows_other_kernels: Go on where the last bits will be others.
     """
     settings = read_settings(config, overrides)
+    _refuse_experiment(config)
     names = list_named(algorithms)
     folder = out or Path("runs") / f"{config.stem}-compared"
     require_folder(folder)
@@ -137,6 +141,15 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
             console.print(line, soft_wrap=True)
     if compared.failures:
         sys.exit(FAILED)
+
+
+def _refuse_experiment(config: Path) -> None:
+    """Refuse the settings of a run that came from Python: they are not all of it."""
+    if EXPERIMENT in read_table(config):
+        raise ConfigError(
+            f"{config}: is of a fediac.Experiment, whose model and data are in Python; "
+            "run it there"
+        )
 
 
 def _say_notes(folders: Iterable[Path]) -> None:

@@ -21,7 +21,8 @@ from fediac.runs.algorithm import check_algorithm
 from fediac.runs.build import prepare_run
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import check_folder
-from fediac.runs.loop import Observer, run_experiment
+from fediac.runs.loop import run_experiment
+from fediac.runs.observers import Observer
 from fediac.runs.recording import write_summary
 from fediac.runs.records import CONFIG, ROUNDS, SUMMARY, Summary, Totals
 from fediac.runs.settings import (
@@ -32,6 +33,7 @@ from fediac.runs.settings import (
     read_settings,
 )
 from fediac.runs.stored import read_summary
+from fediac.switch import Switch
 from fediac.training.partition import Statistics
 
 _MAY_DIFFER = (
@@ -182,11 +184,10 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
     prepared.engine.close()
     federation = prepared.federation
     dim, n_clients = federation.model.dim, federation.n_participants
+    switch = Switch(first.network.register_bytes)
     for each in runs.values():
         with named(setting_names()):
-            check_algorithm(
-                each, n_clients=n_clients, dim=dim, switch=federation.switch
-            )
+            check_algorithm(each, n_clients=n_clients, dim=dim, switch=switch)
 
 
 def make_table(summaries: Mapping[str, Totals]) -> FittedTable:

@@ -100,15 +100,18 @@ def _tune(
     updates: Annotated[
         list[Path],
         path_argument(
-            "UPDATES.npy",
-            "a file",
-            "float32 or float64 arrays of shape (dim,) or (n_updates, dim).",
+            "UPDATES",
+            "a file or a folder",
+            "The folder of a run that kept its updates; or .npy or .npz files with "
+            "float32 or float64 arrays of shape (dim,) or (n_updates, dim); or .pt "
+            "files with such tensors, or with state_dicts, an update each.",
         ),
     ],
     clients: Annotated[
         int | None,
         count_option(
-            "Clients in a round.  [default: one per update, or 20 for one update]",
+            "Clients in a round.  [default: those of the run, or one per update, or "
+            "20 for one update]",
             at_least=1,
         ),
     ] = None,
@@ -127,10 +130,11 @@ def _tune(
 ) -> None:
     """Recommend a threshold and a width for updates like yours.
 
-    An update is what a client's training changed: old parameters minus new ones, as one
-    flat array. Those of the first round are a good choice. A power law
-    phi * rank^alpha is fitted to each. Then every threshold is tried with the smallest
-    usable width and the next four, and the theory's predictions are ranked by cost.
+    An update is what a client's training changed: old parameters minus new ones. Those
+    of the first round are a good choice: a run keeps them with --set save.updates=1,
+    an Experiment with save_updates=1. A power law phi * rank^alpha is fitted to each.
+    Then every threshold is tried with the smallest usable width and the next four, and
+    the theory's predictions are ranked by cost.
 
     \b
     threshold     votes an entry needs to be sent
@@ -145,6 +149,7 @@ def _tune(
 
     \b
     Examples:
+      fediac tune runs/mine
       fediac tune updates.npy
       fediac tune client-*.npy --n-votes 1% --thresholds 1-4
       fediac tune one.npy --clients 50 --top 3 --json

@@ -113,6 +113,11 @@ class LearnsHot(Protocol):
     """An algorithm whose field ``hot`` is learned from a training before the run."""
 
     @property
+    def hot(self) -> Indices:
+        """The hot entries; none: they have yet to be found."""
+        ...
+
+    @property
     def hot_rounds(self) -> int:
         """Rounds of that training."""
         ...

@@ -34,7 +34,8 @@ from fediac.paper.theory.product import (
 from fediac.paper.theory.stored import save_measurement
 from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
-from fediac.runs.loop import Observer, run_experiment
+from fediac.runs.loop import run_experiment
+from fediac.runs.observers import Observer
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Summary
 from fediac.runs.stored import FAILED, read_run
 

@@ -21,7 +21,7 @@ from fediac.core.shares import Share, parse_share
 from fediac.core.tuning import Candidate, median_law, rank_candidates
 from fediac.errors import UpdateError
 from fediac.number_words import mib, rough_percent
-from fediac.plan.updates import each_update
+from fediac.plan.updates import count_clients, each_update
 
 PAPER_CLIENTS = 20
 """Clients to assume when there is only one update."""
@@ -52,15 +52,17 @@ def tune(
     n_votes: Share = "5%",
     thresholds: Sequence[int] | None = None,
 ) -> Tuning:
-    """Return the ranked candidates for the updates in .npy files.
+    """Return the ranked candidates for updates in files or run folders.
 
     Args:
-        paths: Files of one update, or of one update a row.
-        n_clients: Clients in a round; None: one for each update.
+        paths: Files of one update or more, or a run's folder.
+        n_clients: Clients in a round; None: those of the run, or one for each update.
         n_votes: Votes of one client, a count or a share of ``dim``.
         thresholds: Thresholds to try; None: up to a quarter of the clients.
     """
     fits, dim = _fit_all(paths)
+    if n_clients is None:
+        n_clients = count_clients(paths)
     if n_clients is None:
         n_clients = len(fits) if len(fits) > 1 else PAPER_CLIENTS
     n_votes = parse_share(n_votes, of=dim, name="n_votes")

@@ -1,4 +1,4 @@
-"""Updates from .npy files, checked before they are used."""
+"""Updates from files and run folders, checked before they are used."""
 
 import tokenize
 import warnings
@@ -11,8 +11,10 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from fediac.errors import UpdateError, say_count, say_reason
+from fediac.plan.update_archives import check_updates, open_archive, open_tensors
 
-_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_KEPT = "updates-"
+"""How a file of a run's updates begins; the rest is the round."""
 
 # What a damaged header can make NumPy's parser raise.
 _PARSE_ERRORS = (
@@ -23,6 +25,72 @@ _PARSE_ERRORS = (
     RecursionError,
     tokenize.TokenError,
 )
+
+
+def updates_name(round_number: int) -> str:
+    """Return the name of the file where a run keeps a round's updates."""
+    return f"{_KEPT}{round_number}.npy"
+
+
+def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield every update of every file or folder, with its name for errors.
+
+    Raises:
+        UpdateError: A file is unusable, or its updates are of another length.
+    """
+    dim = None
+    for path in (each for given in paths for each in _list_files(given)):
+        for name, updates in _open(path):
+            if dim is None:
+                dim = updates.shape[1]
+            if updates.shape[1] != dim:
+                entries = say_count(updates.shape[1], "entry", "entries")
+                raise UpdateError(
+                    f"{name} has {entries} per update but {paths[0]} has {dim}"
+                )
+            for row, update in enumerate(updates):
+                yield f"{name}: update {row}", np.ascontiguousarray(update)
+
+
+def count_clients(paths: Sequence[Path]) -> int | None:
+    """Return how many clients a run's folder has updates of; None for files.
+
+    A folder has several rounds of the same clients; files may have anything.
+    """
+    folders = [path for path in paths if path.is_dir()]
+    if len(folders) != 1 or len(paths) != 1:
+        return None
+    return len(open_updates(_list_files(folders[0])[0]))
+
+
+def _list_files(path: Path) -> list[Path]:
+    """Return the files that a path stands for: itself, or those that a run kept.
+
+    Raises:
+        UpdateError: It is a folder without updates.
+    """
+    if not path.is_dir():
+        return [path]
+    kept = [
+        (each, each.stem.removeprefix(_KEPT)) for each in path.glob(f"{_KEPT}*.npy")
+    ]
+    rounds = sorted((int(number), each) for each, number in kept if number.isdecimal())
+    if not rounds:
+        raise UpdateError(
+            f"{path}: holds no updates; a run keeps them with --set save.updates=1, an "
+            "Experiment with save_updates=1"
+        )
+    return [each for _, each in rounds]
+
+
+def _open(path: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the updates of a file as (n_updates, dim), each with its name."""
+    if path.suffix == ".npz":
+        yield from open_archive(path)
+    elif path.suffix in (".pt", ".pth"):
+        yield from open_tensors(path)
+    else:
+        yield str(path), open_updates(path)
 
 
 def open_updates(path: Path) -> NDArray[Any]:
@@ -37,7 +105,7 @@ def open_updates(path: Path) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             shape, dtype = _read_header(file, path)
-        _check_header(shape, dtype, path)
+        check_updates(shape, dtype, path)
         with warnings.catch_warnings(action="ignore"):  # as in _read_header
             values = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
@@ -49,26 +117,6 @@ def open_updates(path: Path) -> NDArray[Any]:
             f"{path}: file is cut short, its header promises {_in_words(shape)}"
         ) from error
     return np.asarray(values).reshape(-1, shape[-1])
-
-
-def each_update(paths: Sequence[Path]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield every update of every file, with its name for errors.
-
-    Raises:
-        UpdateError: A file is unusable, or its updates are of another length.
-    """
-    dim = None
-    for path in paths:
-        updates = open_updates(path)
-        if dim is None:
-            dim = updates.shape[1]
-        if updates.shape[1] != dim:
-            entries = say_count(updates.shape[1], "entry", "entries")
-            raise UpdateError(
-                f"{path} has {entries} per update but {paths[0]} has {dim}"
-            )
-        for row, update in enumerate(updates):
-            yield f"{path}: update {row}", np.ascontiguousarray(update)
 
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -85,16 +133,6 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], np.dtype[
     except _PARSE_ERRORS as error:
         raise UpdateError(f"{path}: not a .npy file, or damaged") from error
     return shape, dtype
-
-
-def _check_header(shape: tuple[int, ...], dtype: np.dtype[Any], path: Path) -> None:
-    if dtype not in _DTYPES:
-        raise UpdateError(f"{path}: dtype must be float32 or float64, got {dtype}")
-    if len(shape) not in (1, 2) or min(shape) < 1:
-        raise UpdateError(
-            f"{path}: shape must be (dim,) or (n_updates, dim), none of them zero, "
-            f"got {shape}"
-        )
 
 
 def _in_words(shape: tuple[int, ...]) -> str:

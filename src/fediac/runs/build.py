@@ -1,5 +1,6 @@
 """Settings -> everything a run needs, built once."""
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from fediac.runs.algorithm import (
     make_compressor,
     require_no_server,
 )
+from fediac.runs.given import Given
 from fediac.runs.settings import RunSettings, StopSettings
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
@@ -37,13 +39,18 @@ _HOT_ROUNDS_FROM = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A run, ready to start."""
+    """A run, ready to start.
+
+    Attributes:
+        given: What came in Python, not in the settings; None for a run of a file.
+    """
 
     settings: RunSettings
     dataset: Dataset
     partition: Partition
     engine: CpuEngine | CudaEngine
     federation: Federation
+    given: Given | None = None
 
     def make_compressor(self, settled: Settled) -> Compressor:
         """Return the algorithm of the next round.
@@ -51,6 +58,8 @@ class PreparedRun:
         Args:
             settled: What earlier rounds have settled.
         """
+        if self.given is not None:
+            return self.given.make_compressor(settled)
         return make_compressor(
             self.settings,
             n_clients=self.federation.n_participants,
@@ -77,11 +86,8 @@ def prepare_run(
     dataset = load_dataset(settings.data.name, folder, download=settings.data.download)
     partition = _make_partition(settings, dataset)
     n_clients = settings.clients.n_clients
-    n_participants = _count(
-        settings.clients.n_participants,
-        "clients",
-        of=n_clients,
-        name="clients.n_participants",
+    n_participants = count_clients(
+        settings.clients.n_participants, of=n_clients, name="clients.n_participants"
     )
     engine = _make_engine(settings, dataset, partition)
     switch = Switch(settings.network.register_bytes)
@@ -89,17 +95,69 @@ def prepare_run(
     if elsewhere is not None:
         require_no_server(settings, n_clients=n_participants, dim=dim)
     check_algorithm(settings, n_clients=n_participants, dim=dim, switch=switch)
-    federation = Federation(
+    federation = federate(settings, engine, n_participants, elsewhere or switch)
+    return PreparedRun(settings, dataset, partition, engine, federation)
+
+
+def prepare_given(
+    settings: RunSettings,
+    given: Given,
+    *,
+    module: nn.Module,
+    dataset: Dataset,
+    partition: Partition,
+) -> PreparedRun:
+    """Return a run whose parts came as Python objects.
+
+    Args:
+        settings: What settings can say of it.
+        given: What they cannot.
+        module: The model, with its initial weights; it is copied.
+        dataset: What it learns.
+        partition: Who has which examples.
+    """
+    engine = make_engine(
+        lambda: copy.deepcopy(module),
+        dataset,
+        partition.clients,
+        settings.train,
+        seed=settings.seed,
+        on_cuda=choose_device(settings.train.device) == "cuda",
+        task=given.task,
+    )
+    clients = settings.clients
+    n_participants = count_clients(
+        clients.n_participants, of=clients.n_clients, name="participation"
+    )
+    switch = Switch(settings.network.register_bytes)
+    federation = federate(settings, engine, n_participants, switch)
+    return PreparedRun(settings, dataset, partition, engine, federation, given)
+
+
+def federate(
+    settings: RunSettings,
+    engine: CpuEngine | CudaEngine,
+    n_participants: int,
+    switch: Switch | SwitchElsewhere,
+) -> Federation:
+    """Return the clients and the switch of a run.
+
+    Args:
+        settings: The run's.
+        engine: Trains the clients.
+        n_participants: Clients in a round.
+        switch: Where sums are made.
+    """
+    return Federation(
         engine=engine,
         model=engine.model,
-        n_clients=n_clients,
+        n_clients=settings.clients.n_clients,
         n_participants=n_participants,
         rate=settings.train.rate,
         seed=settings.seed,
-        switch=elsewhere or switch,
+        switch=switch,
         statistics=settings.train.statistics,
     )
-    return PreparedRun(settings, dataset, partition, engine, federation)
 
 
 def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
@@ -120,7 +178,12 @@ def _make_partition(settings: RunSettings, dataset: Dataset) -> Partition:
 
 
 def _check(settings: RunSettings) -> None:
-    """Refuse numbers that no run can have."""
+    """Refuse numbers that no run can have, and what only Python can say."""
+    if settings.data.partition == "own":
+        raise ConfigError(
+            "data.partition must not be own in a file: fediac.Experiment was given who "
+            "has what, in Python"
+        )
     require_algorithm(settings.algorithm)
     least: tuple[tuple[str, float | None, float], ...] = (
         ("clients.n_clients", settings.clients.n_clients, 1),
@@ -130,6 +193,7 @@ def _check(settings: RunSettings) -> None:
         ("train.n_at_once", settings.train.n_at_once, 0),
         ("stop.rounds", settings.stop.rounds, 1),
         ("save.checkpoint_every", settings.save.checkpoint_every, 1),
+        ("save.updates", settings.save.updates, 0),
     )
     for name, value, smallest in least:
         if value is not None and not value >= smallest:
@@ -157,11 +221,17 @@ def _check_ends(stop: StopSettings) -> None:
         )
 
 
-def _count(text: str | int, what: str, *, of: int, name: str) -> int:
-    """Return a count or a share of ``of``, which are ``what``, as a possible count."""
+def count_clients(text: str | int, *, of: int, name: str) -> int:
+    """Return a count or a share of ``of`` clients as a possible count.
+
+    Args:
+        text: As it was written.
+        of: All clients there are.
+        name: What it is called.
+    """
     count = parse_share(text, of=of, name=name)
     if not 1 <= count <= of:
-        raise ConfigError(f"{name} must be in 1..{of} ({what}), got {count}")
+        raise ConfigError(f"{name} must be in 1..{of} (clients), got {count}")
     return count
 
 

@@ -1,5 +1,6 @@
 """The folder of a run: whether a run may begin or go on there, and its settings."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +9,35 @@ from fediac.files import write_whole
 from fediac.imports import hash_source
 from fediac.names import is_own
 from fediac.runs.build import choose_device
+from fediac.runs.given import Given
 from fediac.runs.provenance import WENT_ON, as_versions, read_writers
 from fediac.runs.recording import stop_reason
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, read_rounds
 from fediac.runs.settings import (
+    EXPERIMENT,
     RunSettings,
     as_document,
     by_key,
     list_differing,
     read_settings,
 )
+from fediac.runs.toml_tables import read_table
 from fediac.runs.versions import describe_training, describe_versions
 
 MODEL = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """What somebody who is refused can do: with options, or with arguments."""
+
+    resume: str = "add --resume"
+    out: str = "give another --out"
+    kernels: str = "add --allow-other-kernels"
+
+
+_COMMAND = _Door()
+_PYTHON = _Door("set resume=True", "give another out", "set allow_other_kernels=True")
 
 
 def check_folder(
@@ -29,6 +46,7 @@ def check_folder(
     *,
     resumes: bool,
     allows_other_kernels: bool = False,
+    given: Given | None = None,
 ) -> None:
     """Refuse a folder that holds a run, unless that is to go on with these settings.
 
@@ -37,32 +55,66 @@ def check_folder(
         folder: Its folder, which may not be there yet.
         resumes: Whether a run there may go on.
         allows_other_kernels: Whether it may do so where its last bits will be others.
+        given: What the run is given in Python; None: it has its settings alone.
 
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
     """
-    config = folder / CONFIG
+    door = _COMMAND if given is None else _PYTHON
     below = next(folder.glob(f"*/{ROUNDS}"), None)
     if below is not None:
         raise ConfigError(
             f"{folder}: holds other runs in folders of their own, such as "
-            f"{below.parent.name}; give another --out"
+            f"{below.parent.name}; {door.out}"
         )
     if _holds_run(folder):
         if not resumes:
             raise ConfigError(
-                f"{folder}: holds a run already; add --resume to go on with it, or "
-                "give another --out"
+                f"{folder}: holds a run already; {door.resume} to go on with it, or "
+                f"{door.out}"
             )
-        _check_same(config, settings)
-        _check_own_code(config, settings)
+        _check_old(settings, folder, given)
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
             raise ConfigError(
                 f"{folder}: holds a run that has ended and no checkpoint to go on "
-                "from; give another --out"
+                f"from; {door.out}"
             )
         if not allows_other_kernels:
-            _check_kernels(config, settings)
+            _check_kernels(folder / CONFIG, settings, door)
+
+
+def _check_old(settings: RunSettings, folder: Path, given: Given | None) -> None:
+    """Refuse to go on with a run that was another one."""
+    config = folder / CONFIG
+    before = read_table(config).get(EXPERIMENT)
+    if given is None:
+        if before is not None:
+            raise ConfigError(
+                f"{folder}: holds a run of fediac.Experiment, whose model and data are "
+                "in Python; go on with it there, with resume=True"
+            )
+        _check_same(config, settings)
+        _check_own_code(config, settings)
+        return
+    if before is None:
+        raise ConfigError(
+            f"{folder}: holds a run of a settings file; go on with it by fediac run "
+            f"--resume, or {_PYTHON.out}"
+        )
+    _check_same(config, settings)
+    for name, now in given.describe().items():
+        if before.get(name) != now:
+            raise ConfigError(
+                f"{config}: {name} was {before.get(name)!r}, got {now!r}; going on "
+                f"needs the same model, data and settings; {_PYTHON.out}"
+            )
+    gone = before.keys() - given.describe().keys()
+    if gone:
+        name = min(gone)
+        raise ConfigError(
+            f"{config}: {name} was {before[name]!r}, got none; going on needs the same "
+            f"model, data and settings; {_PYTHON.out}"
+        )
 
 
 def _holds_run(folder: Path) -> bool:
@@ -76,18 +128,25 @@ def _holds_run(folder: Path) -> bool:
     return rounds.exists() or (folder / CONFIG).exists()
 
 
-def write_config(settings: RunSettings, folder: Path, n_rounds: int) -> None:
+def write_config(
+    settings: RunSettings, folder: Path, n_rounds: int, given: Given | None = None
+) -> None:
     """Put the settings into the folder, all or nothing.
 
     Args:
         settings: The run's settings.
         folder: Its folder.
         n_rounds: Rounds it has done already, perhaps with other kernels.
+        given: What it was given in Python.
     """
     import tomli_w  # needed to write settings, not to read or compare them
 
     document = _resolved(settings)
-    own = describe_versions(document["train"]["device"]) | _hash_own_code(settings)
+    own = describe_versions(document["train"]["device"])
+    if given is None:
+        own |= _hash_own_code(settings)
+    else:
+        document[EXPERIMENT] = given.describe()
     config = folder / CONFIG
     is_old = config.exists() and _holds_run(folder)
     before = read_writers(config) if is_old else ()
@@ -156,7 +215,7 @@ def _check_own_code(config: Path, settings: RunSettings) -> None:
         )
 
 
-def _check_kernels(config: Path, settings: RunSettings) -> None:
+def _check_kernels(config: Path, settings: RunSettings, door: _Door) -> None:
     """Refuse to go on where training would give other last bits."""
     folder = config.parent
     if not (folder / CHECKPOINT).exists() or _is_over(settings, folder):
@@ -164,8 +223,8 @@ def _check_kernels(config: Path, settings: RunSettings) -> None:
     changed = _changed_kernels(config, settings)
     if changed:
         raise ConfigError(
-            f"{config}: {changed}; going on would give other last bits; add "
-            "--allow-other-kernels to go on all the same"
+            f"{config}: {changed}; going on would give other last bits; "
+            f"{door.kernels} to go on all the same"
         )
 
 

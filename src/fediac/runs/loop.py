@@ -2,16 +2,16 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import structs
 
 from fediac.compressors import LearnsHot
 from fediac.compressors.forecast import tally_threshold
+from fediac.console import count
 from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
 from fediac.files import lock_folder
@@ -36,65 +36,26 @@ from fediac.runs.folder import (
     drop_model,
     write_config,
 )
-from fediac.runs.recording import RoundLog, make_round, stop_reason, write_summary
+from fediac.runs.given import Given
+from fediac.runs.observers import NoObserver, Observer
+from fediac.runs.recording import (
+    RoundLog,
+    make_round,
+    stop_reason,
+    write_rounds,
+    write_summary,
+)
 from fediac.runs.records import ROUNDS, SUMMARY, Round, Summary, summarize
 from fediac.runs.schedule import CheckpointSchedule
 from fediac.runs.server_tuning import tune_on_server
-from fediac.runs.settings import RunSettings
+from fediac.runs.settings import RunSettings, StopSettings
 from fediac.runs.tensorboard import open_log
+from fediac.runs.updates import save_updates
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
+from fediac.sim.timing import RoundTiming
 from fediac.training.federation import FederatedRound, Progress
 from fediac.transports.protocol import SwitchElsewhere
-
-
-class Observer(Protocol):
-    """An observer of a run: it is told what happens, and changes nothing."""
-
-    def start(
-        self, settings: RunSettings, n_clients: int, before: Round | None
-    ) -> None:
-        """A run starts, or goes on after the round ``before``."""
-        ...
-
-    def client_done(self) -> None:
-        """One more client of the round has finished its training."""
-        ...
-
-    def round_done(self, record: Round) -> None:
-        """A round is over."""
-        ...
-
-
-class NoObserver:
-    """For runs that nobody observes."""
-
-    def start(
-        self, settings: RunSettings, n_clients: int, before: Round | None
-    ) -> None:
-        """Do nothing."""
-
-    def client_done(self) -> None:
-        """Do nothing."""
-
-    def round_done(self, record: Round) -> None:
-        """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The parts of a run while it goes on.
-
-    Attributes:
-        began: What the clock of the machine said when the run had taken no time.
-        keeps_model: Leave the model and the last checkpoint behind.
-    """
-
-    prepared: PreparedRun
-    folder: Path
-    observer: Observer
-    began: float
-    keeps_model: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +106,6 @@ def run_experiment(  # noqa: PLR0913 - how to run is said by name
         RunError: Another process is running there.
         KeyboardInterrupt: Stopped by the user; the folder can be resumed.
     """
-    observer = NoObserver() if observer is None else observer
     began = time.perf_counter()
     check = partial(
         check_folder,
@@ -158,60 +118,185 @@ def run_experiment(  # noqa: PLR0913 - how to run is said by name
     prepared = prepare_run(settings, elsewhere)
     try:
         _networks(prepared, Settled())  # refuses those that cannot be
-        run = _Run(prepared, folder, observer, began, keeps_model)
         with lock_folder(folder):
-            check()  # another process may have been faster
-            return _go_on(run)
+            check()  # nobody was faster
+            run = OpenRun(prepared, folder, keeps_model=keeps_model)
+            for _ in run.rounds(settings.stop, observer=observer, began=began):
+                pass
+            return run.end()
     finally:
         prepared.engine.close()
 
 
-def _go_on(run: _Run) -> Summary:
-    """Run from the last checkpoint to a stop, write and return the summary."""
-    settings, federation = run.prepared.settings, run.prepared.federation
-    point, records = _load(run)
-    write_config(
-        settings, run.folder, len(records)
-    )  # who cannot go on has written nothing
-    # A run over several sessions has taken as long as all of them.
-    before = records[-1] if records else None
-    run = replace(run, began=run.began - (before.real_s if before else 0.0))
-    run.observer.start(settings, federation.n_participants, before)
-    point, reason = _train(run, point, records)
-    if run.keeps_model:
-        federation.load(point.progress)
-        save_model(run.folder / MODEL, federation.model.module)
-    summary = _summarize(run.prepared, records, reason)
-    write_summary(run.folder, summary)
-    if not run.keeps_model:
-        drop_model(run.folder)
-    return summary
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What there is to tell of a run: its settings, rounds and summary."""
+
+    settings: RunSettings
+    given: Given | None
+    records: tuple[Round, ...]
+    summary: Summary
+
+    def write(self, folder: Path) -> None:
+        """Put it where a report finds it; the run cannot go on from there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_config(self.settings, folder, 0, self.given)
+        write_rounds(folder, self.records)
+        write_summary(folder, self.summary)
 
 
-def _train(run: _Run, point: _Point, records: list[Round]) -> tuple[_Point, str]:
-    """Run rounds until a stop; return where that is and why it is the end."""
-    settings = run.prepared.settings
-    reason = stop_reason(settings.stop, records[-1]) if records else ""
-    if not reason:  # an earlier stop's; from here on it is not where the run ends
-        (run.folder / SUMMARY).unlink(missing_ok=True)
-    saved = point.round_number
-    schedule = CheckpointSchedule(settings.save.checkpoint_every)
-    with open_log(run.folder, settings.save, point.round_number) as log:
-        try:
-            while not reason:
-                point = _one_round(run, point, records)
-                log(records[-1])
-                reason = stop_reason(settings.stop, records[-1])
-                is_due = schedule.is_due(point.round_number)
-                if run.keeps_model if reason else is_due:
-                    with schedule.saving():
-                        _save(run, point)
-                    saved = point.round_number
-        except (KeyboardInterrupt, Exception):
-            if point.round_number > saved:  # lose no round that is done
-                _save(run, point)
-            raise
-    return point, reason
+class OpenRun:
+    """A run that goes on round by round, in a folder or in memory alone.
+
+    It begins where its folder is: at the last checkpoint, or at the start.
+
+    Args:
+        prepared: The run, ready to start.
+        folder: Where all of it is kept; None: nowhere.
+        keeps_model: Leave the model and the last checkpoint behind.
+
+    Attributes:
+        records: All rounds that are done.
+    """
+
+    def __init__(
+        self, prepared: PreparedRun, folder: Path | None, *, keeps_model: bool = True
+    ) -> None:
+        self._prepared = prepared
+        self._folder = folder
+        self._keeps_model = keeps_model
+        self._point, self.records = _load(prepared, folder)
+        self._saved = self._point.round_number
+        self._reason = ""
+        self._began = 0.0
+        self._observer: Observer = NoObserver()
+
+    def rounds(
+        self,
+        stop: StopSettings,
+        *,
+        observer: Observer | None = None,
+        began: float | None = None,
+    ) -> Generator[Round, None, None]:
+        """Run round after round and yield their records, until there is a stop.
+
+        Whoever leaves it early, by an error or otherwise, loses no round that is done.
+
+        Args:
+            stop: When to stop.
+            observer: Is told about every round.
+            began: What the clock of the machine said when it began; None: now.
+        """
+        settings = replace(self._prepared.settings, stop=stop)
+        self._prepared = replace(self._prepared, settings=settings)
+        self._observer = NoObserver() if observer is None else observer
+        before = self.records[-1] if self.records else None
+        if self._folder is not None:  # who cannot go on has written nothing
+            RoundLog(self._folder).require_length(len(self.records))
+            write_config(
+                settings, self._folder, len(self.records), self._prepared.given
+            )
+        # A run over several sessions has taken as long as all of them.
+        now = time.perf_counter() if began is None else began
+        self._began = now - (before.real_s if before else 0.0)
+        n_clients = self._prepared.federation.n_participants
+        self._observer.start(settings, n_clients, before)
+        self._reason = stop_reason(stop, before) if before else ""
+        if not self._reason and self._folder is not None:
+            # An earlier stop's; from here on it is not where the run ends.
+            (self._folder / SUMMARY).unlink(missing_ok=True)
+        yield from self._train(settings)
+
+    def end(self) -> Summary:
+        """Leave in the folder what is to be kept; return the summary.
+
+        It is called after the last round, or after one that was to be the last.
+        """
+        folder = self._folder
+        self.load_model()
+        summary = self.finished().summary
+        if folder is None:
+            return summary
+        if self._keeps_model:
+            self._save()
+            save_model(folder / MODEL, self._prepared.federation.model.module)
+        write_summary(folder, summary)
+        if not self._keeps_model:
+            drop_model(folder)
+        return summary
+
+    def finished(self) -> "FinishedRun":
+        """Return what there is to tell of the rounds so far."""
+        reason = self._reason or f"{count(len(self.records), 'round')} done"
+        summary = _summarize(self._prepared, self.records, reason)
+        settings, given = self._prepared.settings, self._prepared.given
+        return FinishedRun(settings, given, tuple(self.records), summary)
+
+    def load_model(self) -> None:
+        """Give the model the weights that it has after the last round."""
+        self._prepared.federation.load(self._point.progress)
+
+    def _train(self, settings: RunSettings) -> Generator[Round, None, None]:
+        schedule = CheckpointSchedule(settings.save.checkpoint_every)
+        with open_log(self._folder, settings.save, self._point.round_number) as log:
+            try:
+                while not self._reason:
+                    record = self._one_round()
+                    log(record)
+                    self._reason = stop_reason(settings.stop, record)
+                    is_due = schedule.is_due(record.number)
+                    if self._keeps_model if self._reason else is_due:
+                        with schedule.saving():
+                            self._save()
+                    yield record
+            except (KeyboardInterrupt, GeneratorExit, Exception):
+                self._save()  # lose no round that is done
+                raise
+
+    def _one_round(self) -> Round:
+        """Run and log one more round."""
+        prepared, point = self._prepared, self._point
+        settings = prepared.settings
+        done = prepared.federation.run_round(
+            point.progress,
+            prepared.make_compressor(point.settled),
+            client_done=self._observer.client_done,
+        )
+        if is_own(settings.algorithm):
+            require_finite(settings.algorithm, done.result.mean)
+        before = self.records[-1] if self.records else None
+        start = time.perf_counter()
+        timings = _time(done, point.networks, before, seed=settings.seed)
+        simulate_s = time.perf_counter() - start
+        after, tuned = replace(point, progress=done.progress), None
+        if is_tuned_by_server(settings) and not before:
+            settled = _tune(prepared, done)
+            after = _Point(done.progress, settled, _networks(prepared, settled))
+            tuned = dict(settled.numbers)
+        record = make_round(
+            done,
+            timings,
+            before,
+            simulate_s=simulate_s,
+            real_s=time.perf_counter() - self._began,
+            tuned=tuned,
+        )
+        if self._folder is not None:
+            if record.number <= settings.save.updates:
+                save_updates(self._folder, record.number, done.trained)
+            RoundLog(self._folder).append(record)
+        self.records.append(record)
+        self._point = after
+        self._observer.round_done(record)
+        return record
+
+    def _save(self) -> None:
+        """Write a checkpoint, unless there is one of this round."""
+        if self._folder is None or self._point.round_number == self._saved:
+            return
+        point = self._point
+        save_checkpoint(self._folder, Checkpoint(point.progress, point.settled))
+        self._saved = point.round_number
 
 
 def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
@@ -220,6 +305,8 @@ def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
     How long a slot of a tally is depends on the algorithm's threshold.
     """
     settings, network = prepared.settings, prepared.settings.network
+    if prepared.given is not None and prepared.given.network is not None:
+        return {network.switches[0]: prepared.given.network}
     threshold = tally_threshold(prepared.make_compressor(settled))
     is_bounded = network.memory == "bounded"
     return {
@@ -238,26 +325,27 @@ def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
     }
 
 
-def _load(run: _Run) -> tuple[_Point, list[Round]]:
+def _load(prepared: PreparedRun, folder: Path | None) -> tuple[_Point, list[Round]]:
     """Return where the run is: at its last checkpoint, or at the start."""
-    prepared = run.prepared
     federation = prepared.federation
-    device = federation.model.parameters.device
-    checkpoint = load_checkpoint(run.folder, device=device)
-    log = RoundLog(run.folder)
-    _say_dropped(
-        run.folder, 0 if checkpoint is None else checkpoint.progress.round_number
-    )
-    if checkpoint is None:
-        log.keep_until(0)
+    checkpoint = None
+    if folder is not None:
+        device = federation.model.parameters.device
+        checkpoint = load_checkpoint(folder, device=device)
+        _say_dropped(
+            folder, 0 if checkpoint is None else checkpoint.progress.round_number
+        )
+    if checkpoint is None or folder is None:
+        if folder is not None:
+            RoundLog(folder).keep_until(0)
         progress = federation.start()
         settled = _settle_beforehand(prepared, progress)
         return _Point(progress, settled, _networks(prepared, settled)), []
     if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
-        raise RunError(f"{run.folder}: the checkpoint is of another model")
+        raise RunError(f"{folder}: the checkpoint is of another model")
     progress, settled = checkpoint.progress, checkpoint.settled
     point = _Point(progress, settled, _networks(prepared, settled))
-    return point, log.keep_until(progress.round_number)
+    return point, RoundLog(folder).keep_until(progress.round_number)
 
 
 def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
@@ -265,6 +353,8 @@ def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
     nothing = Settled()
     compressor = prepared.make_compressor(nothing)
     if is_own(prepared.settings.algorithm) or not isinstance(compressor, LearnsHot):
+        return nothing
+    if compressor.hot.shape[0]:  # they were given
         return nothing
     return Settled(hot=find_hot(prepared.federation, compressor, progress))
 
@@ -285,47 +375,25 @@ def _say_dropped(folder: Path, saved: int) -> None:
     sys.stderr.write(f"{folder}: {lost} in no checkpoint, and run again\n")
 
 
-def _one_round(run: _Run, point: _Point, records: list[Round]) -> _Point:
-    """Run and log one more round; return where the run is after it."""
-    settings, prepared = run.prepared.settings, run.prepared
-    done = prepared.federation.run_round(
-        point.progress,
-        prepared.make_compressor(point.settled),
-        client_done=run.observer.client_done,
-    )
-    if is_own(settings.algorithm):
-        require_finite(settings.algorithm, done.result.mean)
-    before = records[-1] if records else None
-    start = time.perf_counter()
-    timings = {
+def _time(
+    done: FederatedRound,
+    networks: Mapping[str, Network],
+    before: Round | None,
+    *,
+    seed: int,
+) -> dict[str, RoundTiming]:
+    """Return how long a round takes on every switch, after the round before."""
+    return {
         name: simulate_round(
             done.ledger,
             network,
-            seed=settings.seed,
+            seed=seed,
             round_number=done.progress.round_number,
             start_s=0.0 if before is None else before.time_s[name],
             pauses=done.pauses,
         )
-        for name, network in point.networks.items()
+        for name, network in networks.items()
     }
-    simulate_s = time.perf_counter() - start
-    after, tuned = replace(point, progress=done.progress), None
-    if is_tuned_by_server(settings) and not before:
-        settled = _tune(prepared, done)
-        after = _Point(done.progress, settled, _networks(prepared, settled))
-        tuned = dict(settled.numbers)
-    record = make_round(
-        done,
-        timings,
-        before,
-        simulate_s=simulate_s,
-        real_s=time.perf_counter() - run.began,
-        tuned=tuned,
-    )
-    records.append(record)
-    RoundLog(run.folder).append(record)
-    run.observer.round_done(record)
-    return after
 
 
 def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
@@ -344,10 +412,6 @@ def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")
     best = candidates[0]
     return Settled({"threshold": best.threshold, "bits": best.bits})
-
-
-def _save(run: _Run, point: _Point) -> None:
-    save_checkpoint(run.folder, Checkpoint(point.progress, point.settled))
 
 
 def _summarize(prepared: PreparedRun, records: list[Round], reason: str) -> Summary:

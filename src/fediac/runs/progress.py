@@ -33,6 +33,9 @@ class ProgressBars:
             TextColumn("{task.fields[note]}"),
             console=console,
             transient=True,
+            # What a user prints meanwhile goes above the bars; into a file, if that is
+            # where it was to go.
+            redirect_stdout=sys.stdout.isatty(),
             disable=is_quiet or not sys.stderr.isatty(),
         )
         self._clients = self._rounds = self._bars.add_task("", visible=False, note="")

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +140,19 @@ class RoundLog:
             file.flush()
             os.fsync(file.fileno())
 
+    def require_length(self, n_rounds: int) -> None:
+        """Refuse a file with other rounds than those that this process knows of.
+
+        Raises:
+            RunError: Somebody else went on with the run, and may have ended.
+        """
+        there = self._path.read_bytes().count(b"\n") if self._path.exists() else 0
+        if there != n_rounds:
+            raise RunError(
+                f"{self._path}: must have {say_count(n_rounds, 'round')} to go on, got "
+                f"{there}; another process went on with this run"
+            )
+
     def keep_until(self, round_number: int) -> list[Round]:
         """Return the rounds up to one, and drop what comes after it.
 
@@ -160,6 +173,12 @@ class RoundLog:
         rounds = read_rounds(lines, self._path)
         write_whole(self._path, b"".join(line + b"\n" for line in lines))
         return rounds
+
+
+def write_rounds(folder: Path, records: Iterable[Round]) -> None:
+    """Write all rounds of a run at once, all or nothing."""
+    lines = (msgspec.json.encode(each) + b"\n" for each in records)
+    write_whole(folder / ROUNDS, b"".join(lines))
 
 
 def stop_reason(stop: StopSettings, record: Round) -> str:

@@ -106,4 +106,5 @@ def describe_kind(wanted: Any) -> str:  # noqa: ANN401 - any annotation
             words.append("a list of strings")
         else:
             words.append(names[option])
-    return " or ".join(words)
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last

@@ -23,7 +23,10 @@ Settings = TypeVar("Settings")
 
 DEFAULT_ROUNDS = 20
 
-PartitionKind = Literal["writer", "iid", "dirichlet", "pathological"]
+EXPERIMENT = "experiment"
+"""The table of a resolved file that says what `fediac.Experiment` was given."""
+
+PartitionKind = Literal["writer", "iid", "dirichlet", "pathological", "own"]
 Tuning = Literal["local", "server", "none"]
 
 
@@ -35,7 +38,8 @@ class DataSettings:
         name: Data set: ``digits`` (inside the package), ``cifar10``, ``cifar100``,
             ``femnist``, or a by-writer file in the folder.
         folder: Where data sets are; by default FEDIAC_DATA or a cache folder.
-        partition: How examples are split over clients.
+        partition: How examples are split over clients; ``own``, as they were given to
+            `Experiment`, is for Python alone.
         beta: Evenness of the Dirichlet partition; smaller is less even.
         classes_per_client: Classes of each client, in the pathological partition.
         min_size: Examples that each client has at least; by default a mini-batch
@@ -156,10 +160,13 @@ class SaveSettings:
         checkpoint_every: Rounds between checkpoints, from which a killed run can be
             continued; by default, saving takes about a tenth of the time.
         tensorboard: Also write TensorBoard logs.
+        updates: First rounds whose updates are kept for ``fediac tune``, one file a
+            round with all clients' (4 bytes a parameter and client).
     """
 
     checkpoint_every: int | None = None
     tensorboard: bool = False
+    updates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +247,10 @@ def parse_file(document: Mapping[str, Any], *, source: str) -> RunSettings:
     Raises:
         ConfigError: A key is unknown or a value has the wrong type.
     """
-    # A resolved file also says what wrote it, a scenario what it stands beside.
-    kept = {key: document[key] for key in document if key not in ("versions", "paper")}
+    # A resolved file also says what wrote it and what that was given in Python, a
+    # scenario what it stands beside.
+    notes = ("versions", "paper", EXPERIMENT)
+    kept = {key: document[key] for key in document if key not in notes}
     return parse_run(kept, source=source)
 
 

@@ -14,12 +14,12 @@ FOLDER = "tensorboard"
 
 @contextmanager
 def open_log(
-    folder: Path, save: SaveSettings, n_done: int
+    folder: Path | None, save: SaveSettings, n_done: int
 ) -> Iterator[Callable[[Round], None]]:
     """Give a function that logs a round, or does nothing if no logs are wanted.
 
     Args:
-        folder: The run's folder; logs go to a folder inside.
+        folder: The run's folder; logs go to a folder inside. None: there is none.
         save: Says whether they are wanted.
         n_done: Rounds that earlier sessions logged and that stay; later ones, logged
             after the last checkpoint, are hidden.
@@ -27,7 +27,7 @@ def open_log(
     Raises:
         ConfigError: TensorBoard is not installed.
     """
-    if not save.tensorboard:
+    if folder is None or not save.tensorboard:
         yield lambda _: None
         return
     writer = _open_writer(folder / FOLDER, purge_step=n_done + 1)

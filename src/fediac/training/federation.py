@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fediac.compressors import Compressor, FedAvg, State, SwitchML
+from fediac.compressors import Compressor, State
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
@@ -27,11 +27,7 @@ from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
 from fediac.transports import RoundResult, aggregate
 from fediac.transports.protocol import SwitchElsewhere
-
-STATISTICS_BITS = 24
-"""Width of a lane for batch norm's statistics: close to float32, as they are few."""
-
-STATISTICS_PHASE = "statistics"
+from fediac.transports.statistics import STATISTICS_PHASE, average_statistics
 
 Statistics = Literal["average", "local", "recalibrate"]
 
@@ -255,20 +251,12 @@ class Federation:
             return progress, Ledger()
         if self.statistics == "local":
             return _keep_own(progress, changes), Ledger()
-        n = len(changes)
-        has_switch = any(row.destination == "switch" for row in sent.rows)
-        compressor: Compressor = (
-            SwitchML(n, bits=STATISTICS_BITS, residual=False)
-            if has_switch
-            else FedAvg(n)
-        )
-        result = aggregate(
+        result = average_statistics(
             self._of_everyone(changes),
-            compressor,
+            sent=sent,
             switch=self.switch,
             seed=self.seed,
             round_number=progress.round_number + 1,
-            phase=STATISTICS_PHASE,
         )
         statistics = progress.statistics - result.mean
         # The grid is as coarse as the largest change of all: rounding may take a small

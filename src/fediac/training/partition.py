@@ -7,6 +7,7 @@ one, given that their datasets have the same hash.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,11 +166,20 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
 
 
 def count_classes(
-    name: str, clients: Sequence[splits.Rows], labels: splits.Rows, *, n_classes: int
+    name: str, clients: Sequence[splits.Rows], labels: NDArray[Any], *, n_classes: int
 ) -> Partition:
-    """Return a split as a partition, with the examples of each client and class."""
-    counts = [np.bincount(labels[rows], minlength=n_classes) for rows in clients]
-    class_counts = np.array(counts, dtype=np.int64)
+    """Return a split as a partition, with the examples of each client and class.
+
+    Args:
+        name: What the split is called.
+        clients: For every client the numbers of its training examples.
+        labels: Of all training examples.
+        n_classes: How many classes there are; 0 for targets that are no classes.
+    """
+    class_counts = np.zeros((len(clients), n_classes), dtype=np.int64)
+    if n_classes:
+        for counts, rows in zip(class_counts, clients, strict=True):
+            counts[:] = np.bincount(labels[rows], minlength=n_classes)
     return Partition(name, tuple(clients), class_counts, len(labels))
 
 

@@ -1,86 +1,37 @@
-"""One round, all clients in lockstep: updates in, mean and residuals and bill out."""
+"""One round for a training loop: updates or models in, in whatever form it has them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from array_api_compat import device, is_torch_array
+from array_api_compat import array_namespace
 
-from fediac import native
-from fediac.compressors.protocol import Compressor, Facts, Outcome, State
-from fediac.core.ledger import Ledger
-from fediac.core.rng import Stream
-from fediac.core.types import Update
-from fediac.switch.counters import Counters
+from fediac.compressors.protocol import Compressor, State
+from fediac.core.types import Array
 from fediac.switch.pipeline import Switch
-from fediac.switch.registers import Layout
-from fediac.transports.argument_checks import (
-    check_arguments,
-    check_finite,
-    check_kept,
-    check_round,
-    check_states,
+from fediac.transports.argument_checks import require_updates
+from fediac.transports.forms import (
+    Form,
+    Key,
+    Statistics,
+    find_form,
+    is_variance,
+    require_like,
 )
-from fediac.transports.arrays import ArrayTransport
-from fediac.transports.capacity import require_capacity
-from fediac.transports.lockstep import run_lockstep
-from fediac.transports.memory import MemoryTransport
-from fediac.transports.protocol import SessionTransport, SwitchElsewhere
-
-LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
-_Ran: TypeAlias = tuple[dict[int, Outcome], Ledger, Counters]
-
-
-@dataclass(frozen=True, slots=True)
-class RoundFacts:
-    """The numbers of one round, over all clients that took part.
-
-    Attributes:
-        votes: Votes of all clients together, or entries that they picked.
-        chosen: Entries one client sent: the size of the gia for FediAC, the mean over
-            clients where they send different ones.
-        gamma: Σ‖U − sent‖² / Σ‖U‖²; 0 when all updates are zero.
-        aggregations: What the switch counted this round.
-        register_bytes: The most register bytes in use at a time.
-        clamped: Levels of all clients together that were cut to the limit.
-    """
-
-    votes: int
-    chosen: int
-    bits: int
-    peak: float
-    scale: float
-    gamma: float
-    aggregations: int
-    register_bytes: int
-    clamped: int
-
-
-@dataclass(frozen=True, slots=True)
-class RoundResult:
-    """The result of one round.
-
-    Attributes:
-        mean: The mean update; subtract it from the model.
-        states: Every client's state for the next round.
-        ledger: Who sent what to whom.
-        facts: The round's numbers.
-        client_facts: The same for each client; None for one that was absent.
-    """
-
-    mean: Update
-    states: tuple[State, ...]
-    ledger: Ledger
-    facts: RoundFacts
-    client_facts: tuple[Facts | None, ...]
+from fediac.transports.protocol import SwitchElsewhere
+from fediac.transports.statistics import average_statistics
+from fediac.transports.vectors import RoundResult, aggregate_vectors
 
 
 def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
-    updates: Sequence[Update | None],
+    updates: Sequence[Any],
     compressor: Compressor,
     *,
     seed: int,
     round_number: int,
+    base: Any = None,  # noqa: ANN401 - any form
+    statistics: Statistics = "average",
+    buffers: Collection[Any] | None = None,
     switch: Switch | SwitchElsewhere | None = None,
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
@@ -90,13 +41,24 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
 
     All clients run in lockstep: NumPy arrays and CPU tensors as packets through
     ``switch``, tensors on an accelerator as whole arrays there, with the same bits.
+    What is not a vector is put into one, in the order of the first client, and given
+    back as it came: whole numbers, such as batch norm's count of batches, do not take
+    part, and their mean update is 0.
 
     Args:
-        updates: One vector a client, w − w_local; None for a client that is absent.
+        updates: One a client, w − w_local: a vector, a list of arrays (one a layer), or
+            arrays by name as in a state_dict; None for a client that is absent. With
+            ``base``: the clients' models after their training.
         compressor: The algorithm. Its ``n_clients`` must be at least the number of
             updates that are present.
         seed: The run's seed.
         round_number: Tells the random numbers of rounds apart.
+        base: The model that clients began the round with, in the same form.
+            ``model`` of the result is then the one after it.
+        statistics: Batch norm's running statistics: ``average`` them as a dense sum of
+            24 bits beside the round, or ``leave`` them as they were.
+        buffers: Names (or places in a list) of the arrays that are such statistics; by
+            default those that end in ``running_mean`` or ``running_var``.
         switch: Where sums are made: in this process, by default in a new one with 1 MiB
             of registers, or elsewhere, as by `fediac.RemoteSwitch`.
         states: What the last round returned; fresh ones by default.
@@ -110,95 +72,81 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         ValueError: The switch is too small for one of this package's algorithms.
             Nothing has been changed in either case.
     """
-    check_arguments(
-        updates, compressor, switch, seed=seed, round_number=round_number, phase=phase
-    )
-    for name, given in (("states", states), ("out", out)):
-        if given is not None:
-            check_states(name, given)
+    require_updates(updates)
+    form = find_form(updates, base, statistics=statistics, buffers=buffers)
     switch = Switch() if switch is None else switch
-    states = [State()] * len(updates) if states is None else states
-    buffers = [None] * len(updates) if out is None else [each.residual for each in out]
-    present = check_round(updates, states, buffers, compressor)
-    streams = {i: Stream(seed, round_number, i, phase) for i in present}
-    if out is not None:
-        check_finite(present, states, streams)
-    first = next(iter(present))
-    # Elsewhere a session may be lost, and the same round run again.
-    targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
-
-    def run(
-        transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
-    ) -> _Ran:
-        require_capacity(compressor, layout)
-        clients = {
-            i: compressor.run_round(update, states[i], streams[i], out=targets[i])
-            for i, update in present.items()
-        }
-        outcomes, ledger = run_lockstep(
-            clients, transport, round_number=round_number, n_threads=n_threads
+    vectors, changes = updates, None
+    if form is not None:
+        vectors, changes = _flatten(form, updates, has_base=base is not None)
+    result = aggregate_vectors(
+        vectors,
+        compressor,
+        seed=seed,
+        round_number=round_number,
+        switch=switch,
+        states=states,
+        out=out,
+        phase=phase,
+    )
+    if form is None:
+        return result
+    parts = dict(form.split(result.mean, form.learned))
+    if changes is not None:
+        averaged = average_statistics(
+            changes,
+            sent=result.ledger,
+            switch=switch,
+            seed=seed,
+            round_number=round_number,
+            phase=phase,
         )
-        return outcomes, ledger, transport.counters
-
-    if isinstance(switch, Switch):
-        outcomes, ledger, counters = _run_here(switch, len(updates), present, run)
-    else:
-        outcomes, ledger, counters = switch.run_session(
-            tuple(present),
-            lambda transport: run(transport, transport.layout, native.n_threads()),
-        )
-    facts = _round_facts(outcomes, counters)
-    check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
-    ledger = ledger.with_phase(phase) if phase else ledger
-    after = tuple(
-        _in_place(outcomes[i].state, buffers[i]) if i in outcomes else states[i]
-        for i in range(len(updates))
-    )
-    every = tuple(
-        outcomes[i].facts if i in outcomes else None for i in range(len(updates))
-    )
-    mean = outcomes[first].mean.dense(present[first])
-    return RoundResult(mean, after, ledger, facts, every)
+        parts |= form.split(averaged.mean, form.statistics)
+        result = replace(result, ledger=result.ledger.then(averaged.ledger))
+    mean = {key: parts.get(key, _zeros(each)) for key, each in form.like.items()}
+    if base is None:
+        return replace(result, mean=form.give_back(mean))
+    model = _subtract(form, parts)
+    return replace(result, mean=form.give_back(mean), model=form.give_back(model))
 
 
-def _run_here(
-    switch: Switch,
-    n_clients: int,
-    present: Mapping[int, Update],
-    run: Callable[[LocalTransport, Layout, int], _Ran],
-) -> _Ran:
-    """Run a round in a session of a switch in this process."""
-    switch.forget_peak()
-    job = switch.open(n_clients, present=sum(1 << client for client in present))
-    try:
-        update = next(iter(present.values()))
-        if is_torch_array(update) and device(update).type != "cpu":
-            return run(ArrayTransport(job), job.layout, 1)
-        return run(MemoryTransport(switch, job), job.layout, native.n_threads())
-    finally:
-        switch.close(job)
+def _flatten(
+    form: Form, updates: Sequence[Any], *, has_base: bool
+) -> tuple[list[Array | None], list[Array | None] | None]:
+    """Return clients' updates as vectors, and the changes of their statistics."""
+    vectors: list[Array | None] = [None] * len(updates)
+    changes = list(vectors)
+    pairs = ((form.learned, vectors), (form.statistics, changes))
+    starts = [form.flatten(form.like, keys) if keys else None for keys, _ in pairs]
+    for client, given in enumerate(updates):
+        if given is None:
+            continue
+        arrays = form.read(client, given)
+        for (keys, into), start in zip(pairs, starts, strict=True):
+            if start is None:
+                continue
+            own = form.flatten(arrays, keys)
+            if has_base:
+                require_like(client, own, start)
+                own = start - own
+            into[client] = own
+    return vectors, changes if form.statistics else None
 
 
-def _in_place(state: State, buffer: Update | None) -> State:
-    """Return the state with its residual in ``buffer``, if there is one."""
-    if buffer is None or state.residual is None or state.residual is buffer:
-        return state
-    buffer[:] = state.residual
-    return replace(state, residual=buffer)
+def _zeros(array: Array) -> Array:
+    return array_namespace(array).zeros_like(array)
 
 
-def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:
-    every = [outcome.facts for outcome in outcomes.values()]
-    energy = sum(facts.energy for facts in every)
-    left = sum(facts.left_energy for facts in every)
-    return RoundFacts(
-        votes=sum(facts.n_votes for facts in every),
-        chosen=round(sum(facts.n_chosen for facts in every) / len(every)),
-        bits=every[0].bits,
-        peak=every[0].peak,
-        scale=every[0].scale,
-        gamma=left / energy if energy else 0.0,
-        aggregations=counters.aggregations,
-        register_bytes=counters.register_bytes,
-        clamped=sum(facts.n_clamped for facts in every),
-    )
+def _subtract(form: Form, parts: Mapping[Key, Array]) -> dict[Key, Array]:
+    """Return the model that is left when the mean is subtracted from ``base``.
+
+    Statistics share a grid as coarse as the largest change: rounding may take a small
+    variance below zero, and there is no root of that.
+    """
+    model = {}
+    for key, before in form.like.items():
+        xp = array_namespace(before)
+        after = before - parts[key] if key in parts else xp.asarray(before, copy=True)
+        if key in form.statistics and is_variance(key):
+            after = xp.maximum(after, xp.zeros_like(after))
+        model[key] = after
+    return model

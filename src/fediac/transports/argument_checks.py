@@ -21,6 +21,15 @@ from fediac.transports.shared_memory import Written
 from fediac.wire.header import MAX_CLIENTS
 
 
+def require_updates(updates: object) -> None:
+    """Refuse updates that are no list: one client's state_dict, for instance."""
+    if not is_list(updates):
+        raise TypeError(
+            "updates must be a list with one element a client, "
+            f"got {type(updates).__name__}"
+        )
+
+
 def check_arguments(
     updates: object,
     compressor: object,
@@ -31,11 +40,7 @@ def check_arguments(
     phase: object,
 ) -> None:
     """Refuse arguments of the wrong type, naming them."""
-    if not is_list(updates):
-        raise TypeError(
-            "updates must be a list of vectors, one per client, "
-            f"got {type(updates).__name__}"
-        )
+    require_updates(updates)
     if not can_run_rounds(compressor):
         name = getattr(compressor, "__name__", type(compressor).__name__)
         raise TypeError(
@@ -171,10 +176,10 @@ def _check_update(client: int, update: Array, like: Array) -> None:
             f"{say_count(update.shape[0], 'entry', 'entries')} but the first has "
             f"{like.shape[0]}"
         )
-    if _describe(update) != _describe(like):
+    if describe(update) != describe(like):
         raise UpdateError(
-            f"client {client}: update is {_describe(update)} but the first is "
-            f"{_describe(like)}"
+            f"client {client}: update is {describe(update)} but the first is "
+            f"{describe(like)}"
         )
     if getattr(update, "is_meta", False):
         raise UpdateError(
@@ -186,10 +191,10 @@ def _check_kept(client: int, name: str, kept: Array | None, update: Array) -> No
     if kept is None:
         return
     _check_array(client, name, kept)
-    if _describe(kept) != _describe(update):
+    if describe(kept) != describe(update):
         raise UpdateError(
-            f"client {client}: {name} is {_describe(kept)} but update is "
-            f"{_describe(update)}"
+            f"client {client}: {name} is {describe(kept)} but update is "
+            f"{describe(update)}"
         )
     if kept.shape != update.shape:
         raise UpdateError(
@@ -236,10 +241,10 @@ def check_extras(states: Mapping[int, State], like: Update) -> None:
                     f"client {client}: {name} must be of floats, whole numbers or "
                     f"booleans, got {dtype_name(kept)}"
                 )
-            if _place(kept) != _place(like):
+            if place(kept) != place(like):
                 raise UpdateError(
-                    f"client {client}: {name} must be a {_place(like)} as updates are, "
-                    f"got a {_place(kept)}"
+                    f"client {client}: {name} must be a {place(like)} as updates are, "
+                    f"got a {place(kept)}"
                 )
 
 
@@ -304,11 +309,13 @@ def dtype_name(array: Array) -> str:
     return str(array.dtype).removeprefix("torch.")
 
 
-def _describe(array: Array) -> str:
+def describe(array: Array) -> str:
+    """Return an array's library, dtype and device in words."""
     return f"{_kind(array)} of {dtype_name(array)} on {device(array)}"
 
 
-def _place(array: Array) -> str:
+def place(array: Array) -> str:
+    """Return an array's library and device in words."""
     return f"{_kind(array)} on {device(array)}"
 
 

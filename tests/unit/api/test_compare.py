@@ -17,7 +17,8 @@ from fediac.errors import (
     RunError,
     UpdateError,
 )
-from fediac.runs.loop import NoObserver, run_experiment
+from fediac.runs.loop import run_experiment
+from fediac.runs.observers import NoObserver
 from fediac.runs.records import AtTarget, Summary, Totals
 from fediac.runs.settings import RunSettings
 from tests.support import refuses

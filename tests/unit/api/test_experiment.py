@@ -13,32 +13,14 @@ from fediac.errors import DatasetError
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.runs.settings import RunSettings
 from fediac.sim import Network, constant_uplinks, paper_switch, simulate_round
-from fediac.training.local_settings import LocalSettings
-from fediac.training.own_data import dataset_of
+from fediac.training.datasets import Dataset
+from fediac.training.own_data import read_data
 from tests.support import refuses
-
-LOCAL = LocalSettings(steps=3, batch_size=8, lr=0.1, lr_decay=0.0)
-
-
-def make_data(n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, 6)).astype(np.float32)
-    return torch.from_numpy(x), torch.from_numpy((x[:, 0] > 0).astype(np.int64))
+from tests.unit.api.own_experiment import LOCAL, make_data, make_experiment
 
 
-def make_experiment(**changes: object) -> Experiment:
-    x, y = make_data(120)
-    settings: dict[str, object] = {
-        "compressor": lambda dim: fediac.FediAC(4, n_votes=dim, threshold=1, bits=16),
-        "local": LOCAL,
-        "device": "cpu",
-    }
-    return Experiment(
-        lambda: nn.Linear(6, 2),
-        (x[:80], y[:80]),
-        (x[80:], y[80:]),
-        **(settings | changes),  # type: ignore[arg-type] # each test gives what fits
-    )
+def dataset_of(train: Any, test: Any) -> Dataset:
+    return read_data(train, test).dataset
 
 
 def test_reports_add_up_traffic_and_time() -> None:
@@ -58,13 +40,14 @@ def test_what_is_not_given_is_as_in_a_settings_file() -> None:
     )
     network = make_network(setting, n_clients=4, threshold=1, seed=file.seed)
     _, y = make_data(80)
+    usual: dict[str, Any] = {name: getattr(file.train, name) for name in LOCAL}
     explicit = make_experiment(
-        local=file.train,
+        **usual,
         network=network,
         clients=fediac.partition.iid(y, 4, seed=file.seed),
         seed=file.seed,
     )
-    implicit = make_experiment(local=None)
+    implicit = make_experiment(without=LOCAL)
     assert next(implicit.run(1)).time_s == next(explicit.run(1)).time_s > 0.1
     for ours, theirs in zip(
         implicit.module.parameters(), explicit.module.parameters(), strict=True
@@ -81,7 +64,7 @@ def test_a_round_begins_when_the_last_one_ended(
         starts.append(start_s)
         return simulate_round(*arguments, start_s=start_s, **others)
 
-    monkeypatch.setattr("fediac.api.experiment.simulate_round", spy)
+    monkeypatch.setattr("fediac.runs.loop.simulate_round", spy)
     reports = list(make_experiment().run(3))
     assert starts == [0.0, reports[0].time_s, reports[1].time_s]
 
@@ -138,7 +121,7 @@ def test_variances_stay_above_zero_beside_much_larger_ones() -> None:
         (x[:80], y[:80]),
         (x[80:], y[80:]),
         compressor=lambda _: fediac.SwitchML(4, bits=16),
-        local=LOCAL,
+        **LOCAL,
         device="cpu",
     )
     lowest = []
@@ -158,7 +141,7 @@ def test_statistics_may_be_measured_on_the_new_model() -> None:
             (x[:80], y[:80]),
             (x[80:], y[80:]),
             compressor=lambda _: fediac.SwitchML(4, bits=16),
-            local=LOCAL,
+            **LOCAL,
             network=network,
             statistics=statistics,
             device="cpu",
@@ -181,7 +164,7 @@ def test_word_numbers_reach_the_model_as_whole_numbers() -> None:
         (words, labels),
         (words, labels),
         compressor=lambda _: fediac.FedAvg(2),
-        local=LOCAL,
+        **LOCAL,
         device="cpu",
     )
     assert [done.round_number for done in experiment.run(1)] == [1]
@@ -238,7 +221,7 @@ def test_tensors_of_any_sort_are_inputs(
         (
             (np.zeros((2, 2)), np.zeros(2)),
             "train labels must be a vector of whole numbers from 0, got float64 of "
-            "shape (2,)",
+            "shape (2,); other targets need a loss",
         ),
         (
             (np.zeros((2, 2)), np.array([0, -3])),
@@ -282,17 +265,19 @@ def test_arrays_that_do_not_fit_are_refused(
             {"compressor": lambda _: "fediac"},
             "compressor must return one like FediAC(...), with run_round, got str",
         ),
-        ({"local": {"lr": 0.1}}, "local must be a LocalSettings, got dict"),
+        ({"loss": "mse"}, "loss must be a function, got str"),
+        ({"out": 3}, "out must be the path of a folder, got int"),
         ({"network": "fast"}, "network must be a Network, got str"),
         (
-            {"clients": 4},
-            "clients must be a list with the example numbers of each client, got int",
+            {"clients": "all"},
+            "clients must be a number, or a list with the example numbers of each "
+            "client, got str",
         ),
         ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(
-    changes: dict[str, object], text: str
+    changes: dict[str, Any], text: str
 ) -> None:
     with refuses(text, TypeError):
         make_experiment(**changes)
@@ -372,10 +357,17 @@ def test_there_is_at_least_one_round() -> None:
 
 def test_data_are_pairs_of_arrays() -> None:
     x, y = make_data(8)
-    with refuses("train must be a pair of inputs and labels, got Tensor", DatasetError):
-        dataset_of(x, (x, y))  # type: ignore[arg-type] # that is the point
+    text = "train must have rows of an input and a target, or with columns, got Tensor"
+    with refuses(text, DatasetError):
+        dataset_of(x, (x, y))
+    text = (
+        "test must be a pair of inputs and labels, a data set with a length and rows, "
+        "or a loader of such, got int"
+    )
+    with refuses(text, DatasetError):
+        dataset_of((x, y), 3)
     with refuses(
         "test must be arrays of numbers, got inputs of object and labels of int64",
         DatasetError,
     ):
-        dataset_of((x, y), (None, y))
+        dataset_of((x, y), (np.array([None] * 8), y))

@@ -6,7 +6,7 @@ from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.running import run_plan
 from fediac.paper.stored import index_runs, read_stored, run_archive
 from fediac.paper.tasks import Step, Task, find_task, folder_of
-from fediac.runs.loop import NoObserver
+from fediac.runs.observers import NoObserver
 from fediac.runs.records import Round
 from fediac.runs.stored import read_run
 from tests.unit.paper.tiny_scenario import make_run_options

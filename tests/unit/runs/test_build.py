@@ -142,6 +142,12 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
             {"save": {"checkpoint_every": 0}},
             "save.checkpoint_every must be at least 1, got 0",
         ),
+        ({"save": {"updates": -1}}, "save.updates must be at least 0, got -1"),
+        (
+            {"data": {"partition": "own"}},
+            "data.partition must not be own in a file: fediac.Experiment was given who "
+            "has what, in Python",
+        ),
         (
             {"network": {"switches": []}},
             "network.switches must name at least one switch, got none",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -435,6 +436,18 @@ def test_diverged_training_names_client_and_round_and_can_go_on(tmp_path: Path) 
     )
     with pytest.raises(UpdateError, match=r"^client 0, round "):
         run(folder, resumes=True, train=train, stop={"rounds": 30})
+
+
+def test_updates_of_the_first_rounds_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    clients = {"n_participants": 2}
+    run(folder, save={"updates": 2}, clients=clients, stop={"rounds": 3})
+    names = sorted(each.name for each in folder.glob("updates-*"))
+    assert names == ["updates-1.npy", "updates-2.npy"]
+    assert np.load(folder / "updates-2.npy").shape == (2, 475)
+    first = (folder / "updates-1.npy").read_bytes()
+    run(tmp_path / "again", save={"updates": 1}, clients=clients, stop={"rounds": 1})
+    assert (tmp_path / "again" / "updates-1.npy").read_bytes() == first
 
 
 @pytest.mark.parametrize("memory", ["unbounded", "bounded"])

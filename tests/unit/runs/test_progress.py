@@ -64,3 +64,19 @@ def test_a_terminal_says_when_nothing_was_agreed_on(
 def test_nothing_is_shown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     assert show(monkeypatch, io.StringIO()) == ""
     assert show(monkeypatch, Terminal(), is_quiet=True) == ""
+
+
+@pytest.mark.parametrize("printed_to", ["a file", "a terminal"])
+def test_what_is_printed_meanwhile_goes_where_it_was_to_go(
+    monkeypatch: pytest.MonkeyPatch, printed_to: str
+) -> None:
+    err, out = Terminal(), io.StringIO() if printed_to == "a file" else Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with ProgressBars() as bars:
+        bars.start(RunSettings(), 20, None)
+        sys.stdout.write("mine\n")
+    # Above the bars in a terminal, which is the same one; otherwise untouched.
+    where = out if printed_to == "a file" else err
+    assert "mine" in where.getvalue()

@@ -105,7 +105,7 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
         (
             {"tuning": "global"},
-            'tuning must be "local" or "server" or "none", got \'global\'',
+            'tuning must be "local", "server" or "none", got \'global\'',
         ),
         ({"train": 3}, "train must be a table, got 3"),
         ({"train": {"lr": "0.1"}}, "train.lr must be a number, got '0.1'"),
@@ -123,7 +123,7 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"bits": "tune"}},
-            'fediac.bits must be a whole number or "tuned" or "bound" or "adaptive", '
+            'fediac.bits must be a whole number, "tuned", "bound" or "adaptive", '
             "got 'tune'",
         ),
         (

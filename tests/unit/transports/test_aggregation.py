@@ -19,7 +19,7 @@ from fediac import (
 from fediac.compressors import Compressor
 from fediac.core.ledger import PAYLOAD
 from fediac.errors import UpdateError
-from fediac.transports import aggregation
+from fediac.transports import vectors
 from fediac.wire.header import HEADER_BYTES, IP_UDP_BYTES
 from tests.support import bytes_of, refuses
 
@@ -145,7 +145,7 @@ def test_tensors_on_an_accelerator_are_added_there(
     compressor = FediAC(4, 200, 2, bits=10)
     packets = aggregate(updates, compressor, seed=1, round_number=1)
     elsewhere = SimpleNamespace(type="cuda")
-    monkeypatch.setattr(aggregation, "device", lambda _: elsewhere)
+    monkeypatch.setattr(vectors, "device", lambda _: elsewhere)
     switch = Switch()
     arrays = aggregate(updates, compressor, seed=1, round_number=1, switch=switch)
     assert switch.counters.packets_in == 0

@@ -51,7 +51,7 @@ BAD_UPDATES: dict[str, tuple[list[Any], str]] = {
     ),
     "list": (
         with_update(0, [1.0] * DIM),
-        "client 0: update must be a NumPy array or a PyTorch tensor, got list",
+        "client 0: update[0] must be a NumPy array or a PyTorch tensor, got float",
     ),
     "other dtype": (
         with_update(1, np.ones(DIM)),
@@ -178,15 +178,15 @@ def test_tensors_must_be_on_one_device() -> None:
     [
         (
             {"updates": None},
-            "updates must be a list of vectors, one per client, got NoneType",
+            "updates must be a list with one element a client, got NoneType",
         ),
         (
             {"updates": dict(enumerate(good_updates()))},
-            "updates must be a list of vectors, one per client, got dict",
+            "updates must be a list with one element a client, got dict",
         ),
         (
             {"updates": (each for each in good_updates())},
-            "updates must be a list of vectors, one per client, got generator",
+            "updates must be a list with one element a client, got generator",
         ),
         (
             {"compressor": FediAC},

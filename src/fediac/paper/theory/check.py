@@ -15,7 +15,7 @@ from fediac.paper.theory.stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.runs.algorithm import Settled
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
-from fediac.runs.loop import NoObserver, Observer
+from fediac.runs.observers import NoObserver, Observer
 from fediac.runs.recording import make_round
 from fediac.runs.records import Round
 from fediac.runs.settings import RunSettings, StopSettings

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.training.cpu.layers import use_kernels
@@ -28,8 +27,9 @@ from fediac.training.local import (
     normalize,
 )
 from fediac.training.local_settings import LocalSettings
-from fediac.training.model_checks import try_model
+from fediac.training.model_checks import try_model, try_task
 from fediac.training.recalibration import draw_examples, measure
+from fediac.training.task import PLAIN, Task
 
 EVALUATION_BATCH = 250
 
@@ -55,9 +55,10 @@ class CpuEngine:
         settings: How a client trains.
         seed: The run's seed.
         n_at_once: Clients trained side by side.
+        task: What is done with the model's outputs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - made once, settings by name
         self,
         build: Callable[[], nn.Module],
         dataset: Dataset,
@@ -66,15 +67,20 @@ class CpuEngine:
         *,
         seed: int,
         n_at_once: int,
+        task: Task = PLAIN,
     ) -> None:
         self._settings = settings
+        self._task = task
         self._seed = seed
         self._images, self._labels = normalize(dataset.train, dataset)
         self._test_images, self._test_labels = normalize(dataset.test, dataset)
         self._clients = [torch.from_numpy(each) for each in clients]
         module = build()
         with one_thread():
-            self._draws = try_model(module, self._images, dataset.n_classes)
+            n_scores = dataset.n_classes if task.metric is None else None
+            self._draws = try_model(module, self._images, n_scores)
+            if not task.is_plain:
+                self._draws |= try_task(module, self._images, self._labels, task)
         self._turn = threading.Lock()
         self.model = flatten_model(module)
         self._local = threading.local()
@@ -145,16 +151,20 @@ class CpuEngine:
         mine = self._clients[client]
         batches = draw_batches(len(mine), self._settings, stream)
         replica.module.train()
+        optimizer = self._task.make_optimizer(replica.module, rate)
         losses = torch.zeros(len(batches))
         for step, batch in enumerate(batches):
             if self._is_closed:
                 raise CancelledError
             chosen = mine[batch]
             scores = replica.module(self._images[chosen])
-            loss = functional.cross_entropy(scores, self._labels[chosen])
+            loss = self._task.mean_loss(scores, self._labels[chosen])
             replica.gradients.zero_()
             torch.autograd.backward(loss)
-            replica.parameters.add_(replica.gradients, alpha=-rate)
+            if optimizer is None:
+                replica.parameters.add_(replica.gradients, alpha=-rate)
+            else:
+                optimizer.step()
             losses[step] = loss.detach()
         return LocalResult(
             update=self.model.parameters - replica.parameters,
@@ -186,24 +196,23 @@ class CpuEngine:
 
     def evaluate(self) -> Evaluation:
         """Return how good the current global model is on the test set."""
-        starts = range(0, len(self._test_labels), EVALUATION_BATCH)
-        with one_thread():
-            parts = list(self._pool.map(self._evaluate_part, starts))
         n_examples = len(self._test_labels)
-        return Evaluation(
-            accuracy=sum(right for right, _ in parts) / n_examples,
-            loss=sum(loss for _, loss in parts) / n_examples,
-        )
+        parts = [
+            slice(start, start + EVALUATION_BATCH)
+            for start in range(0, n_examples, EVALUATION_BATCH)
+        ]
+        with one_thread(), torch.no_grad():
+            outputs = list(self._pool.map(self._outputs, parts))
+            return self._task.score(
+                outputs, [self._test_labels[each] for each in parts]
+            )
 
     @torch.no_grad()
-    def _evaluate_part(self, start: int) -> tuple[int, float]:
+    def _outputs(self, part: slice) -> Tensor:
+        """Return the global model's outputs for a part of the test set."""
         replica = self._replica()
         replica.parameters.copy_(self.model.parameters)
         replica.statistics.copy_(self.model.statistics)
         replica.module.eval()
-        part = slice(start, start + EVALUATION_BATCH)
-        scores = replica.module(self._test_images[part])
-        labels = self._test_labels[part]
-        loss = functional.cross_entropy(scores, labels, reduction="sum")
-        right = (scores.argmax(dim=1) == labels).sum()
-        return int(right), float(loss)
+        outputs: Tensor = replica.module(self._test_images[part])
+        return outputs

@@ -17,12 +17,13 @@ class Examples:
     Attributes:
         images: uint8 (n, channels, height, width); or, from a user's own arrays,
             float32 or int64 (n, ...), ready for the model.
-        labels: int64 (n,), from 0.
+        labels: int64 (n,), from 0; or, for a user's own loss, float32 or int64 targets
+            (n, ...).
         writers: int32 (n,), who made each image; None where unknown.
     """
 
     images: NDArray[Any]
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     writers: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
@@ -35,6 +36,7 @@ class Dataset:
 
     Attributes:
         name: What results on it are called.
+        n_classes: Of the labels; 0 for other targets.
         mean: Each channel's mean ``pixels / 255`` over the training images.
         std: Their standard deviation; 1 for a channel that is constant.
     """
@@ -56,10 +58,17 @@ class Dataset:
         for part in (self.train, self.test):
             digest.update(repr(part.images.shape).encode())
             digest.update(np.ascontiguousarray(part.images).data)
-            digest.update(part.labels.astype("<i8").data)
+            digest.update(_little_endian(part.labels))
             if part.writers is not None:
                 digest.update(part.writers.astype("<i4").data)
         return digest.hexdigest()
+
+
+def _little_endian(labels: NDArray[Any]) -> bytes:
+    """Return whole numbers as 64 bits each, and floats with their shape."""
+    if labels.dtype.kind != "f":
+        return labels.astype("<i8").tobytes()
+    return repr(labels.shape).encode() + labels.astype("<f4").tobytes()
 
 
 def make_dataset(

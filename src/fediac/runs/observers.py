@@ -1,0 +1,39 @@
+"""Who is told about a run while it goes on, and changes nothing."""
+
+from typing import Protocol
+
+from fediac.runs.records import Round
+from fediac.runs.settings import RunSettings
+
+
+class Observer(Protocol):
+    """An observer of a run: it is told what happens, and changes nothing."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Round | None
+    ) -> None:
+        """A run starts, or goes on after the round ``before``."""
+        ...
+
+    def client_done(self) -> None:
+        """One more client of the round has finished its training."""
+        ...
+
+    def round_done(self, record: Round) -> None:
+        """A round is over."""
+        ...
+
+
+class NoObserver:
+    """For runs that nobody observes."""
+
+    def start(
+        self, settings: RunSettings, n_clients: int, before: Round | None
+    ) -> None:
+        """Do nothing."""
+
+    def client_done(self) -> None:
+        """Do nothing."""
+
+    def round_done(self, record: Round) -> None:
+        """Do nothing."""

@@ -1,0 +1,199 @@
+"""One round, all clients in lockstep: vectors in, mean and residuals and bill out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from array_api_compat import device, is_torch_array
+
+from fediac import native
+from fediac.compressors.protocol import Compressor, Facts, Outcome, State
+from fediac.core.ledger import Ledger
+from fediac.core.rng import Stream
+from fediac.core.types import Update
+from fediac.switch.counters import Counters
+from fediac.switch.pipeline import Switch
+from fediac.switch.registers import Layout
+from fediac.transports.argument_checks import (
+    check_arguments,
+    check_finite,
+    check_kept,
+    check_round,
+    check_states,
+)
+from fediac.transports.arrays import ArrayTransport
+from fediac.transports.capacity import require_capacity
+from fediac.transports.lockstep import run_lockstep
+from fediac.transports.memory import MemoryTransport
+from fediac.transports.protocol import SessionTransport, SwitchElsewhere
+
+LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
+_Ran: TypeAlias = tuple[dict[int, Outcome], Ledger, Counters]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts:
+    """The numbers of one round, over all clients that took part.
+
+    Attributes:
+        votes: Votes of all clients together, or entries that they picked.
+        chosen: Entries one client sent: the size of the gia for FediAC, the mean over
+            clients where they send different ones.
+        gamma: Σ‖U − sent‖² / Σ‖U‖²; 0 when all updates are zero.
+        aggregations: What the switch counted this round.
+        register_bytes: The most register bytes in use at a time.
+        clamped: Levels of all clients together that were cut to the limit.
+    """
+
+    votes: int
+    chosen: int
+    bits: int
+    peak: float
+    scale: float
+    gamma: float
+    aggregations: int
+    register_bytes: int
+    clamped: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """The result of one round.
+
+    Attributes:
+        mean: The mean update, in the form that updates had; subtract it from the model.
+        states: Every client's state for the next round.
+        ledger: Who sent what to whom.
+        facts: The round's numbers.
+        client_facts: The same for each client; None for one that was absent.
+        model: The model after the round, in the form of ``base``; None without it.
+    """
+
+    mean: Update
+    states: tuple[State, ...]
+    ledger: Ledger
+    facts: RoundFacts
+    client_facts: tuple[Facts | None, ...]
+    model: Any = None
+
+
+def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
+    updates: Sequence[Update | None],
+    compressor: Compressor,
+    *,
+    seed: int,
+    round_number: int,
+    switch: Switch | SwitchElsewhere | None = None,
+    states: Sequence[State] | None = None,
+    out: Sequence[State] | None = None,
+    phase: str = "",
+) -> RoundResult:
+    """Return the aggregated update of one round, and its other results.
+
+    All clients run in lockstep: NumPy arrays and CPU tensors as packets through
+    ``switch``, tensors on an accelerator as whole arrays there, with the same bits.
+
+    Args:
+        updates: One vector a client, w − w_local; None for a client that is absent.
+        compressor: The algorithm.
+        seed: The run's seed.
+        round_number: Tells the random numbers of rounds apart.
+        switch: Where sums are made: in this process, by default in a new one with 1 MiB
+            of registers, or elsewhere.
+        states: What the last round returned; fresh ones by default.
+        out: ``states`` again, to put the next residuals where the old ones are.
+        phase: For a second aggregation in the same round: its name in the ledger, and
+            what keeps its random numbers apart from the first one's.
+    """
+    check_arguments(
+        updates, compressor, switch, seed=seed, round_number=round_number, phase=phase
+    )
+    for name, given in (("states", states), ("out", out)):
+        if given is not None:
+            check_states(name, given)
+    switch = Switch() if switch is None else switch
+    states = [State()] * len(updates) if states is None else states
+    buffers = [None] * len(updates) if out is None else [each.residual for each in out]
+    present = check_round(updates, states, buffers, compressor)
+    streams = {i: Stream(seed, round_number, i, phase) for i in present}
+    if out is not None:
+        check_finite(present, states, streams)
+    first = next(iter(present))
+    # Elsewhere a session may be lost, and the same round run again.
+    targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
+
+    def run(
+        transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
+    ) -> _Ran:
+        require_capacity(compressor, layout)
+        clients = {
+            i: compressor.run_round(update, states[i], streams[i], out=targets[i])
+            for i, update in present.items()
+        }
+        outcomes, ledger = run_lockstep(
+            clients, transport, round_number=round_number, n_threads=n_threads
+        )
+        return outcomes, ledger, transport.counters
+
+    if isinstance(switch, Switch):
+        outcomes, ledger, counters = _run_here(switch, len(updates), present, run)
+    else:
+        outcomes, ledger, counters = switch.run_session(
+            tuple(present),
+            lambda transport: run(transport, transport.layout, native.n_threads()),
+        )
+    facts = _round_facts(outcomes, counters)
+    check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
+    ledger = ledger.with_phase(phase) if phase else ledger
+    after = tuple(
+        _in_place(outcomes[i].state, buffers[i]) if i in outcomes else states[i]
+        for i in range(len(updates))
+    )
+    every = tuple(
+        outcomes[i].facts if i in outcomes else None for i in range(len(updates))
+    )
+    mean = outcomes[first].mean.dense(present[first])
+    return RoundResult(mean, after, ledger, facts, every)
+
+
+def _run_here(
+    switch: Switch,
+    n_clients: int,
+    present: Mapping[int, Update],
+    run: Callable[[LocalTransport, Layout, int], _Ran],
+) -> _Ran:
+    """Run a round in a session of a switch in this process."""
+    switch.forget_peak()
+    job = switch.open(n_clients, present=sum(1 << client for client in present))
+    try:
+        update = next(iter(present.values()))
+        if is_torch_array(update) and device(update).type != "cpu":
+            return run(ArrayTransport(job), job.layout, 1)
+        return run(MemoryTransport(switch, job), job.layout, native.n_threads())
+    finally:
+        switch.close(job)
+
+
+def _in_place(state: State, buffer: Update | None) -> State:
+    """Return the state with its residual in ``buffer``, if there is one."""
+    if buffer is None or state.residual is None or state.residual is buffer:
+        return state
+    buffer[:] = state.residual
+    return replace(state, residual=buffer)
+
+
+def _round_facts(outcomes: Mapping[int, Outcome], counters: Counters) -> RoundFacts:
+    every = [outcome.facts for outcome in outcomes.values()]
+    energy = sum(facts.energy for facts in every)
+    left = sum(facts.left_energy for facts in every)
+    return RoundFacts(
+        votes=sum(facts.n_votes for facts in every),
+        chosen=round(sum(facts.n_chosen for facts in every) / len(every)),
+        bits=every[0].bits,
+        peak=every[0].peak,
+        scale=every[0].scale,
+        gamma=left / energy if energy else 0.0,
+        aggregations=counters.aggregations,
+        register_bytes=counters.register_bytes,
+        clamped=sum(facts.n_clamped for facts in every),
+    )

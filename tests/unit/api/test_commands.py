@@ -54,7 +54,7 @@ def compare(config: Path, algorithms: str, **changes: Any) -> None:
     compare_command(config, algorithms, **DEFAULTS | changes)
 
 
-def interrupt(n_clients: int) -> Callable[[ProgressBars], None]:
+def interrupt(*n_clients: object) -> Callable[[ProgressBars], None]:
     """What a bar does when Ctrl-C comes after so many clients."""
     left = [n_clients]
 
@@ -203,7 +203,7 @@ def test_ctrl_c_before_a_run_has_begun_leaves_nothing_to_resume(
     *,
     has_folder: bool,
 ) -> None:
-    def interrupt(_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     home = {"run": "runs.loop", "compare": "api.compare"}[command]

@@ -44,7 +44,7 @@ def test_format_follows_the_files_name(
 ) -> None:
     path = tmp_path / "report.md"
     assert fediac("report", runs, "-o", path).code == 0
-    assert path.read_text().startswith("# 3 runs compared: made-up, test-cnn\n")
+    assert path.read_text().startswith("# 3 algorithms: made-up, test-cnn\n")
 
 
 def test_dash_writes_to_standard_output(fediac: Command, runs: Path) -> None:

@@ -10,6 +10,7 @@ from fediac.core.shares import parse_portion
 from fediac.errors import ConfigError, RunError
 from fediac.files import write_whole
 from fediac.number_words import whole
+from fediac.report.contenders import list_contenders
 from fediac.report.csv_file import render_csv
 from fediac.report.markdown import render_markdown
 from fediac.report.page import Report, render_page
@@ -63,7 +64,7 @@ def write_report(
         sys.stdout.write(content)
         return
     _write(output, content)
-    notes = list(cautions(runs, left_out))
+    notes = cautions(list_contenders(runs), left_out)
     if as_json:
         names = [run.label for run in runs]
         write_json({"output": str(output), "runs": names, "notes": notes})

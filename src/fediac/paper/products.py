@@ -13,11 +13,11 @@ from fediac.console import own_version
 from fediac.errors import RunError
 from fediac.files import write_whole
 from fediac.paper import sweeps, tables
-from fediac.paper.entrants import FEDAVG
+from fediac.paper.entrants import FEDAVG, Entrant, is_ours
 from fediac.paper.inventory import FILE, list_stored, render_inventory
 from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
-from fediac.paper.scenarios import NAMES, find_scenario
+from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.targets import find_target
 from fediac.paper.tasks import check_same
 from fediac.report.page import Report, render_page
@@ -86,7 +86,11 @@ def check_stored(product: Product, scope: Scope, runs: Sequence[Run]) -> None:
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
-        if product in (*SWITCHES, Product.PAGES):  # the best of a sweep is there too
+        if product in (
+            *SWITCHES,
+            Product.FIG_ACCURACY,
+            Product.PAGES,
+        ):  # the best of a sweep is there too
             shown += list_entrants(Product.SWEEPS, scenario, scope.extent)
         entrants = {entrant.name: entrant for entrant in shown}
         for run in runs:
@@ -250,10 +254,24 @@ def _choose(
     wanted = {
         (name, entrant.name, seed)
         for name in names
-        for entrant in list_entrants(product, find_scenario(name), scope.extent)
+        for entrant in _list_shown_entrants(product, find_scenario(name), scope)
         for seed in scope.seeds
     }
     return [run for run in runs if (run.scenario, run.entrant, run.seed) in wanted]
+
+
+def _list_shown_entrants(
+    product: Product, scenario: Scenario, scope: Scope
+) -> list[Entrant]:
+    """Return who may be in a figure; the accuracy figure has FediAC's best votes, too.
+
+    They are run by sweeps: which ones are the best is known when all are stored.
+    """
+    own = list_entrants(product, scenario, scope.extent)
+    if product is not Product.FIG_ACCURACY:
+        return own
+    swept = list_entrants(Product.SWEEPS, scenario, scope.extent)
+    return [*own, *(each for each in swept if is_ours(each.name))]
 
 
 def _check_some(

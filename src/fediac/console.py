@@ -35,12 +35,19 @@ def open_console() -> Console:
     )
 
 
+Rows = Sequence[Sequence[str]]
+
+_BOXED = 3
+"""What a column takes beside its text in a table with lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class FittedTable:
     """A table that is never cut off, even in a narrow terminal.
 
     It is drawn with lines if there is room; else without, its headings folded; else
-    turned, a row for each heading; else as one line for each cell.
+    turned, a row for each heading, if that is shorter; else with cells folded at
+    spaces, so that a long table keeps its columns; else as one line for each cell.
 
     Attributes:
         headings: The first is of the names on the left, the others of numbers.
@@ -56,24 +63,31 @@ class FittedTable:
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[Table]:
         """Yield the first layout that fits."""
-        turned = list(zip(self.headings, *self.rows, strict=True))
-        for headings, rows, gap in (
-            (self.headings, self.rows, 3),
-            (self.headings, self.rows, 2),
-            (self.headings, self.rows, 1),
-            (turned[0], turned[1:], 2),
-            (turned[0], turned[1:], 1),
-        ):
-            is_boxed = gap == 3
-            if is_boxed and not self.has_lines:
-                continue
-            widths = _column_widths(headings, rows, folds=not is_boxed)
+        for headings, rows, gap, folds_cells in self._layouts():
+            is_boxed = gap == _BOXED
             borders = 1 if is_boxed else -gap
-            if sum(widths) + gap * len(widths) + borders <= options.max_width:
+            room = options.max_width - gap * len(headings) - borders
+            widths = _column_widths(headings, rows, folds=not is_boxed)
+            if folds_cells:
+                widths = _narrow(widths, headings, rows, room)
+            if sum(widths) <= room:
                 table = Table() if is_boxed else _plain_table(gap)
                 yield _fill(table, headings, rows, widths)
                 return
         yield self._cells()
+
+    def _layouts(self) -> Iterator[tuple[Sequence[str], Rows, int, bool]]:
+        """Yield headings, rows, the gap between columns, and whether cells fold."""
+        if self.has_lines:
+            yield self.headings, self.rows, _BOXED, False
+        for gap in (2, 1):
+            yield self.headings, self.rows, gap, False
+        first, *others = zip(self.headings, *self.rows, strict=True)
+        if len(self.rows) <= len(self.headings):
+            for gap in (2, 1):
+                yield first, others, gap, False
+        for gap in (2, 1):
+            yield self.headings, self.rows, gap, True
 
     def _cells(self) -> Table:
         table = _plain_table(2, has_header=False)
@@ -100,6 +114,23 @@ def _column_widths(
         max(map(len, [*cells, *(heading.split() if folds else [heading])]))
         for heading, *cells in zip(headings, *rows, strict=True)
     ]
+
+
+def _narrow(
+    widths: Sequence[int], headings: Sequence[str], rows: Rows, room: int
+) -> list[int]:
+    """Return widths that fit, or the least that no word is cut by: the widest yield."""
+    least = [
+        max(len(word) for cell in column for word in cell.split() or [""])
+        for column in zip(headings, *rows, strict=True)
+    ]
+    narrowed = list(widths)
+    while sum(narrowed) > room:
+        able = [each for each in range(len(least)) if narrowed[each] > least[each]]
+        if not able:
+            break
+        narrowed[max(able, key=narrowed.__getitem__)] -= 1
+    return narrowed
 
 
 def _fill(

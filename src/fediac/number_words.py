@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
 
 NOTHING = "\u2013"
 TIMES = "\u00d7"
@@ -50,9 +51,21 @@ def rough_percent(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
+def about_percent(share: float) -> str:
+    """Return a share of 1 in whole percent, or as two digits of less than one."""
+    if share >= 0.01:
+        return f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.2g} %"
+
+
 def whole(value: float) -> str:
     """Return a count with its thousands set apart."""
     return f"{value:,.0f}"
+
+
+def mean_count(value: float) -> str:
+    """Return a mean of counts: a whole one, or three digits that matter."""
+    return whole(value) if value == int(value) else f"{value:,.3g}"
 
 
 def span(values: Iterable[float], write: Callable[[float], str]) -> str:
@@ -65,6 +78,13 @@ def span(values: Iterable[float], write: Callable[[float], str]) -> str:
     numbers = tuple(values)
     low, high = write(min(numbers)), write(max(numbers))
     return high if low == high else f"{low.partition(' ')[0]} to {high}"
+
+
+def mean_and_range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """Return one number, or the mean and the range of several: ``2 (1 to 3)``."""
+    if len(set(values)) == 1:
+        return write(values[0])
+    return f"{write(fmean(values))} ({span(values, write)})"
 
 
 def join(words: Sequence[str], last: str = "and") -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import Command, Result
-from tests.runs import write_comparison, write_run
+from tests.runs import read_rounds, write_comparison, write_run
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_format_follows_the_files_name(
 ) -> None:
     path = tmp_path / "report.md"
     assert fediac("report", runs, "-o", path).code == 0
-    assert path.read_text().startswith("# 3 runs compared: made-up, test-cnn\n")
+    assert path.read_text().startswith("# 3 algorithms: made-up, test-cnn\n")
 
 
 def test_dash_writes_to_standard_output(fediac: Command, runs: Path) -> None:
@@ -108,14 +108,46 @@ def test_damaged_line_is_named(fediac: Command, runs: Path) -> None:
     assert result.err.count("\n") == 1
 
 
-def test_json_says_where_the_report_is(
+def test_json_has_the_reports_numbers_and_says_where_it_is(
     fediac: Command, runs: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "page.html"
     document = fediac.json("report", runs, "-o", path)
-    assert document["output"] == str(path)
-    assert len(document["runs"]) == 3
     assert path.exists()
+    assert document["output"] == str(path)
+    assert document["notes"] == []
+    assert document["target"]["accuracy"] == 0.63
+    least, *_ = document["verdicts"]
+    assert (least["title"], least["label"]) == ("Least traffic to 63 %", "fediac")
+    ours, libra, topk = document["runs"]
+    hit = next(r for r in read_rounds(runs / "fediac") if r["accuracy"] >= 0.63)
+    assert ours["at_target"]["payload_mib"]["mean"] == hit["payload_mib"]
+    assert ours["at_target"]["time_s"]["slow"]["high"] == hit["time_s"]["slow"]
+    assert ours["at_target"]["rounds"]["low"] == hit["round"]
+    spent = libra["at_target"]["payload_mib"]["mean"]
+    assert least["than"] == [
+        {
+            "label": "libra",
+            "algorithm": "libra",
+            "saving": 1.0 - hit["payload_mib"] / spent,
+        }
+    ]
+    assert topk["at_target"]["reached"] is False
+    assert topk["at_target"]["payload_mib"] is None
+    last = read_rounds(runs / "topk")[-1]
+    assert topk["end"]["accuracy"]["mean"] == last["accuracy"]
+    assert topk["folders"] == [(runs / "topk").as_posix()]
+
+
+def test_json_has_seeds_and_their_range(fediac: Command, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed{seed}", "libra", seed=seed, n_rounds=10 + seed)
+    document = fediac.json("report", tmp_path, "-o", tmp_path / "page.html")
+    (run,) = document["runs"]
+    assert run["seeds"] == [1, 2]
+    assert run["end"]["rounds"] == {"mean": 11.5, "low": 11, "high": 12}
+    assert run["at_target"]["seeds_reached"] == []
+    assert document["verdicts"] == []
 
 
 def test_json_and_the_report_cannot_both_be_standard_output(

@@ -6,17 +6,20 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, Route, sync_playwright
 
 from fediac.number_words import digits, exact_percent
 from fediac.report.write import write_report
 from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
 
 FIGURES = (
+    "cost",
     "accuracy-time",
     "accuracy-mib",
     "phase-bytes",
@@ -72,11 +75,16 @@ Open = Callable[..., Opened]
 
 @pytest.fixture
 def open_report(browser: Browser, report: Path) -> Iterator[Open]:
-    """Open the report; afterwards it must have fetched and complained nothing."""
+    """Open the report; afterwards it must have fetched and complained nothing.
+
+    What is folded is opened, unless ``unfolds`` is false.
+    """
     contexts = []
     every: list[Opened] = []
 
-    def open_page(path: Path = report, **settings: Any) -> Opened:
+    def open_page(
+        path: Path = report, *, unfolds: bool = True, **settings: Any
+    ) -> Opened:
         context = browser.new_context(**settings)
         contexts.append(context)
         opened = Opened(context.new_page())
@@ -93,6 +101,9 @@ def open_report(browser: Browser, report: Path) -> Iterator[Open]:
         page.on("console", lambda message: opened.complaints.append(message.text))
         page.on("pageerror", lambda error: opened.complaints.append(str(error)))
         page.goto(path.as_uri())
+        if unfolds:
+            for summary in page.locator(".group > summary").all():
+                summary.click()
         return opened
 
     yield open_page
@@ -120,7 +131,7 @@ def test_every_figure_is_seen_and_described(open_report: Open) -> None:
     page = open_report().page
     for name in FIGURES:
         figure = page.locator(f"figure#{name}")
-        assert figure.locator("h3").is_visible()
+        assert figure.locator("h2, h3").is_visible()
         drawings = figure.locator('svg[role="img"]:visible')
         assert drawings.count() >= 1
         for index in range(drawings.count()):
@@ -135,18 +146,23 @@ def test_screen_readers_get_names_with_numbers(open_report: Open) -> None:
     page = open_report().page
     found = page.get_by_role("img", name=re.compile(r"fediac: 69\.8 % after"))
     assert found.count() == 2
-    assert page.get_by_role("button", name="libra").is_visible()
+    first = page.get_by_role(
+        "img", name=re.compile(r"libra: [\d,]+\sMiB, .* and \d+ rounds")
+    )
+    assert first.count() == 1
+    legend = page.get_by_role("group", name="In colour")
+    assert legend.get_by_role("button", name="libra").is_visible()
 
 
 def test_numbers_equal_those_of_rounds_jsonl(open_report: Open, runs: Path) -> None:
     page = open_report().page
     data = _data(page)
-    for index, run in enumerate(data["runs"]):
+    for index, run in enumerate(data["contenders"]):
         rounds = read_rounds(runs / run["label"])
         series = data["charts"]["accuracy-time-slow"]["series"][index]
         assert series["x"] == [each["time_s"]["slow"] for each in rounds]
         assert series["y"] == [each["accuracy"] for each in rounds]
-        rows = page.locator(f'#accuracy-mib tbody tr[data-run="{index}"]')
+        rows = page.locator(f'#accuracy-mib tbody tr[data-contender="{index}"]')
         texts = [_plain(each) for each in rows.all_text_contents()]
         assert texts == [
             run["label"]
@@ -158,37 +174,160 @@ def test_numbers_equal_those_of_rounds_jsonl(open_report: Open, runs: Path) -> N
         ]
 
 
-def test_summary_is_the_first_thing_and_names_the_winner(open_report: Open) -> None:
+def test_the_verdict_is_the_first_thing(open_report: Open) -> None:
     page = open_report(viewport={"width": 1280, "height": 900}).page
-    summary = page.locator("#summary")
-    assert _plain(summary.text_content()).startswith(
-        "fediac reached 63 % accuracy with the least traffic: "
-    )
-    box = summary.bounding_box()
+    least = page.locator(".verdicts li").first
+    text = _plain(least.text_content())
+    assert text.startswith("Least traffic to 63 % ")
+    assert " less than libra (" in text
+    assert "the best other algorithm, and" in text
+    box = page.locator(".verdicts").bounding_box()
     assert box is not None
-    assert box["y"] < 400
+    assert box["y"] + box["height"] < 600
     first = page.locator("#target tbody tr").first
     assert "less than libra" in _plain(first.text_content())
 
 
-def test_legend_hides_a_run_everywhere_and_fits_the_axes(open_report: Open) -> None:
+def test_the_first_chart_has_everybodys_name_inside_and_apart(
+    open_report: Open,
+) -> None:
+    for width in (1400, 390):
+        page = open_report(viewport={"width": width, "height": 900}).page
+        names = page.locator('[data-chart="cost-fast"] .point-name')
+        shown = sorted(names.all_text_contents())
+        assert shown == ["fedavg", "fediac", "libra", "omnireduce", "switchml"]
+        boxes = [_corners(each) for each in names.all()]
+        for index, box in enumerate(boxes):
+            assert box[0] >= 0
+            assert box[2] <= width
+            assert not any(_overlap(box, other) for other in boxes[:index])
+
+
+HALO = 4
+"""Pixels around a name that are painted in the page's colour."""
+
+Corners = tuple[float, float, float, float]
+
+
+def _corners(place: Locator) -> Corners:
+    """Return left, top, right and bottom of a name, without its halo."""
+    box = place.bounding_box()
+    assert box is not None
+    left, top = box["x"] + HALO, box["y"] + HALO
+    return left, top, left + box["width"] - 2 * HALO, top + box["height"] - 2 * HALO
+
+
+def _overlap(one: Corners, other: Corners) -> bool:
+    return all(
+        one[side] < other[side + 2] and other[side] < one[side + 2] for side in (0, 1)
+    )
+
+
+def test_the_stairs_go_through_those_nobody_beats(open_report: Open) -> None:
     page = open_report().page
-    key = page.get_by_role("button", name="fedavg")
-    line = page.locator('[data-chart="accuracy-mib-payload"] .series[data-run="4"]')
-    bars = page.locator('[data-chart="phase-bytes-payload"] .series[data-run="4"]')
+    front = page.locator('[data-chart="cost-fast"] .front')
+    spot = page.locator('[data-chart="cost-fast"] .point[data-contender="0"] .spot')
+    path, x, y = (
+        front.get_attribute("d") or "",
+        spot.get_attribute("x") or "",
+        spot.get_attribute("y") or "",
+    )
+    # fediac needs the least of both here: one corner, at its place.
+    corner = re.fullmatch(r"M([\d.]+) 0H\1V([\d.]+)H1000", path)
+    assert corner is not None
+    assert float(corner[1]) == pytest.approx(10 * float(x.strip("%")), abs=0.01)
+    assert float(corner[2]) == pytest.approx(10 * float(y.strip("%")), abs=0.01)
+
+
+def test_who_is_not_in_colour_is_faint_or_hidden_and_the_axes_fit(
+    open_report: Open,
+) -> None:
+    page = open_report().page
+    key = page.locator(".legend").get_by_role("button", name="fedavg")
+    line = page.locator('[data-chart="accuracy-mib-payload"] [data-contender="4"]')
+    bars = page.locator('[data-chart="phase-bytes-payload"] [data-contender="4"]')
     charts = [name for name in _data(page)["charts"] if name != "gamma"]
     before = {name: _shown_ticks(page, name) for name in charts}
     assert line.is_visible()
     key.click()
     assert key.get_attribute("aria-pressed") == "false"
-    assert not line.is_visible()
+    assert line.is_visible()
+    assert "faint" in (line.get_attribute("class") or "").split()
     assert not bars.is_visible()
     narrow = "phase-bytes-payload"
     assert _shown_ticks(page, narrow) != before[narrow]
+    page.get_by_role("button", name="hidden").click()
+    assert not line.is_visible()
+    page.get_by_role("button", name="faint").click()
     key.click()
-    assert line.is_visible()
+    assert "faint" not in (line.get_attribute("class") or "").split()
     # The script fits axes as Python did, to the letter.
     assert {name: _shown_ticks(page, name) for name in charts} == before
+
+
+def test_the_axis_of_time_is_logarithmic_until_asked(open_report: Open) -> None:
+    page = open_report().page
+    name = "accuracy-time-fast"
+    marks = page.locator(f'[data-chart="{name}"] [data-contender="0"] .marker')
+
+    def gaps() -> list[float]:
+        """Return how far apart neighbouring markers are, which are evenly in time."""
+        places = [
+            float((each.get_attribute("x") or "").strip("%")) for each in marks.all()
+        ]
+        return [b - a for a, b in pairwise(places[:-1])]
+
+    logarithmic = gaps()
+    assert logarithmic == sorted(logarithmic, reverse=True)
+    assert logarithmic[0] > 3 * logarithmic[-1]
+    page.get_by_role("button", name="linear").click()
+    assert _shown_ticks(page, name)[0] == "0"
+    linear = gaps()
+    assert max(linear) < 1.2 * min(linear)
+    page.get_by_role("button", name="log", exact=True).click()
+    assert gaps() == pytest.approx(logarithmic)
+
+
+def test_tables_are_sorted_by_any_column_and_back(open_report: Open) -> None:
+    page = open_report().page
+    rows = page.locator("#target tbody tr")
+    heading = page.locator("#target thead th").filter(has_text="seconds, slow")
+
+    def seconds() -> list[float]:
+        cells = rows.locator("td:nth-child(4)").all_text_contents()
+        return [float(each.replace(",", "")) for each in cells if each != "\u2013"]
+
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert seconds() == sorted(seconds())
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert seconds() == sorted(seconds(), reverse=True)
+    # Who never got there is last either way.
+    assert _plain(rows.last.locator("th").text_content()) == "topk"
+    page.locator("#target thead th").first.get_by_role("button").click()
+    names = [_plain(each) for each in rows.locator("th").all_text_contents()]
+    assert names == sorted(names)
+    assert page.locator("#target [aria-sort]").count() == 1
+
+
+def test_the_first_column_stays_and_traffic_and_seconds_are_seen_on_a_phone(
+    open_report: Open,
+) -> None:
+    page = open_report(viewport={"width": 390, "height": 844}).page
+    for place in (1, 2, 3):
+        box = page.locator(f"#target thead th:nth-child({place})").bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+    heading = page.locator("#target thead th:nth-child(2)")
+    assert _plain(heading.text_content()) == "MiB"
+    page.locator("#target .scroll").evaluate("each => { each.scrollLeft = 200; }")
+    box = page.locator("#target tbody th").first.bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= 20
+    moved = heading.bounding_box()
+    assert moved is not None
+    assert moved["x"] < box["x"] + box["width"]
 
 
 def test_all_runs_can_be_hidden(open_report: Open) -> None:
@@ -196,6 +335,7 @@ def test_all_runs_can_be_hidden(open_report: Open) -> None:
     keys = page.locator("[data-toggle]")
     for index in range(keys.count()):
         keys.nth(index).click()
+    page.get_by_role("button", name="hidden").click()
     assert page.locator("figure .series:visible").count() == 0
     page.locator('[data-chart="accuracy-time-fast"]').hover()
     keys.first.click()
@@ -214,6 +354,7 @@ def test_switch_and_view_are_chosen_for_all_charts(open_report: Open) -> None:
     page.get_by_role("button", name="slow", exact=True).click()
     page.get_by_role("button", name="wire", exact=True).click()
     assert visible() == {
+        "cost-slow",
         "accuracy-time-slow",
         "accuracy-mib-wire",
         "phase-bytes-wire",
@@ -255,6 +396,49 @@ def test_pointer_reads_the_round_below_it(open_report: Open, runs: Path) -> None
     assert not plot.locator(".readout").is_visible()
 
 
+def test_the_readout_is_sorted_and_stays_inside(open_report: Open) -> None:
+    for width in (1400, 390):
+        page = open_report(viewport={"width": width, "height": 900}).page
+        plot = page.locator('[data-chart="accuracy-mib-payload"]')
+        plot.scroll_into_view_if_needed()
+        chart = plot.locator("svg.chart").bounding_box()
+        assert chart is not None
+        for share in (0.02, 0.5, 0.98):
+            page.mouse.move(
+                chart["x"] + share * chart["width"], chart["y"] + chart["height"] / 2
+            )
+            box = plot.locator(".readout").bounding_box()
+            outer = plot.bounding_box()
+            assert box is not None
+            assert outer is not None
+            assert outer["x"] <= box["x"] + 0.5
+            assert box["x"] + box["width"] <= outer["x"] + outer["width"] + 0.5
+            assert outer["y"] <= box["y"] + 0.5
+            values = [
+                float(each.split("\u00a0")[0])
+                for each in plot.locator(".readout em").all_text_contents()
+                if each != "\u2013"
+            ]
+            assert values == sorted(values, reverse=True)
+
+
+def test_points_are_read_out_by_pointer_and_keys(open_report: Open, runs: Path) -> None:
+    page = open_report().page
+    plot = page.locator('[data-chart="cost-fast"]')
+    plot.scroll_into_view_if_needed()
+    hit = next(r for r in read_rounds(runs / "libra") if r["accuracy"] >= 0.63)
+    said = f"libra{digits(hit['payload_mib'])} MiB{digits(hit['time_s']['fast'])} s"
+    box = plot.locator('[data-contender="3"] .marker').bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert _plain(plot.locator(".readout").text_content()).startswith(said)
+    page.mouse.move(0, 0)
+    assert not plot.locator(".readout").is_visible()
+    plot.focus()
+    page.keyboard.press("End")
+    assert "fedavg" in _plain(plot.locator(".readout").text_content())
+
+
 def test_value_above_the_axis_is_read_out_at_its_edge(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -264,12 +448,13 @@ def test_value_above_the_axis_is_read_out_at_its_edge(
     write_report([folder], output=path, kind=None, target=None)
     page = browser.new_page()
     page.goto(path.as_uri())
+    page.locator("#rounds > summary").click()
     plot = page.locator('[data-chart="gamma"]')
     plot.focus()
     page.keyboard.press("Home")
     assert "switchml12.00" in _plain(plot.locator(".readout").text_content())
     assert plot.locator(".cursor circle").get_attribute("cy") == "0%"
-    key = page.get_by_role("button", name="switchml")
+    key = page.locator(".legend").get_by_role("button", name="switchml")
     key.click()
     key.click()
     assert plot.locator("use.marker").first.get_attribute("y") == "0%"
@@ -279,13 +464,13 @@ def test_value_above_the_axis_is_read_out_at_its_edge(
 def test_slider_shows_clients_of_another_round(open_report: Open, runs: Path) -> None:
     page = open_report().page
     figure = page.locator("#finish")
-    total = figure.locator('[data-run="0"] .total').first
+    total = figure.locator('[data-contender="0"] .total').first
     rounds = read_rounds(runs / "fediac")
     for key, index in (("Home", 0), ("End", -1)):
         figure.locator('input[type="range"]').first.press(key)
         slowest = max(rounds[index]["timing"]["fast"]["finish_s"])
         assert _plain(total.text_content()) == f"slowest {digits(slowest)} s"
-        words = figure.locator('[data-run="0"] desc').first.text_content()
+        words = figure.locator('[data-contender="0"] desc').first.text_content()
         assert f"slowest {digits(slowest)} s" in _plain(words)
 
 
@@ -325,6 +510,24 @@ def test_text_is_not_shrunk_on_a_phone(open_report: Open) -> None:
     assert box["height"] >= 12
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_axe_finds_no_fault(open_report: Open, width: int, scheme: str) -> None:
+    size = {"width": width, "height": 900}
+    page = open_report(viewport=size, color_scheme=scheme).page
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.locator('[data-chart="cost-fast"]').press("Home")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_axe_knows_a_fault(open_report: Open) -> None:
+    page = open_report().page
+    page.evaluate("document.body.append(document.createElement('button'))")
+    names = [each["id"] for each in Axe().run(page).response["violations"]]
+    assert "button-name" in names
+
+
 def test_page_prints(open_report: Open) -> None:
     page = open_report(color_scheme="dark").page
     document = page.pdf(format="A4")
@@ -339,7 +542,7 @@ def test_page_prints(open_report: Open) -> None:
 
 def test_page_is_whole_without_scripts(open_report: Open) -> None:
     page = open_report(java_script_enabled=False).page
-    assert page.locator(".plot:visible").count() == 12
+    assert page.locator(".plot:visible").count() == 14
     assert page.locator(".choice:visible").count() == 0
     assert page.locator("#accuracy-time details summary").is_visible()
 
@@ -350,4 +553,4 @@ def test_report_of_one_unfinished_run_opens(open_report: Open, tmp_path: Path) -
     write_report([folder], output=path, kind=None, target=None)
     page = open_report(path).page
     assert "no summary.json" in _plain(page.locator(".cautions").text_content())
-    page.get_by_role("button", name="libra").click()
+    page.locator(".legend").get_by_role("button", name="libra").click()

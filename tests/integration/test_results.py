@@ -11,7 +11,9 @@ import pytest
 
 from fediac.compressors import Compressor, FediAC
 from fediac.compressors.forecast import measured_of
+from fediac.number_words import NOTHING, digits
 from fediac.paper import sweeps, tables
+from fediac.paper.figures.names import plain_name
 from fediac.paper.inventory import list_stored, render_inventory
 from fediac.paper.plan import Product, Scope
 from fediac.paper.products import make_product
@@ -48,7 +50,31 @@ def test_the_picture_of_table_one_shows_it(folder: Path) -> None:
     shown = json.loads((folder / "fig-traffic.json").read_text())
     assert shown == json.loads((folder / "table1.json").read_text())
     picture = (folder / "fig-traffic.svg").read_text()
-    assert all(f">{row['algorithm']}<" in picture for row in shown)
+    assert all(f">{plain_name(row['algorithm'])}<" in picture for row in shown)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_pages_have_the_means_of_table_one(folder: Path) -> None:
+    rows = json.loads((folder / "table1.json").read_text())
+    scenarios = {row["scenario"] for row in rows}
+    for scenario in scenarios:
+        page = (folder / f"report-{scenario}.html").read_text()
+        table = page[page.index('<section id="target"') :].partition("</section>")[0]
+        shown = {
+            re.sub("<.*?>", "", cells[0]).strip(): re.sub(r"\s*<.*", "", cells[1])
+            for cells in re.findall(
+                r'<th scope="row">(.*?)</th><td class="n">(.*?)</td>', table, re.DOTALL
+            )
+        }
+        by_entrant: dict[str, list[float | None]] = {}
+        for row in rows:
+            if row["scenario"] == scenario:
+                own = by_entrant.setdefault(row["algorithm"], [])
+                own.append(row["payload_mib"])
+        assert shown == {
+            name: NOTHING if None in own else digits(fmean(filter(None, own)))
+            for name, own in by_entrant.items()
+        }
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

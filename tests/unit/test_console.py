@@ -69,5 +69,35 @@ def test_no_width_loses_a_cell(width: int) -> None:
             assert any(cell in line for line in lines)
 
 
+LONG = [(f"setting-{number}", "389.3 (388.9 to 389.8)", "12") for number in range(20)]
+
+
+def draw_long(width: int) -> list[str]:
+    file = io.StringIO()
+    table = FittedTable(("algorithm", "payload MiB", "rounds"), LONG)
+    Console(width=width, file=file).print(table)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_a_long_table_keeps_its_columns_and_folds_its_cells() -> None:
+    assert draw_long(34)[:5] == [
+        "algorithm      payload MiB  rounds",
+        "setting-0     389.3 (388.9      12",
+        "                 to 389.8)",
+        "setting-1     389.3 (388.9      12",
+        "                 to 389.8)",
+    ]
+
+
+@pytest.mark.parametrize("width", range(27, 50))
+def test_no_width_cuts_a_word_of_a_long_table(width: int) -> None:
+    lines = draw_long(width)
+    assert max(map(len, lines)) <= width
+    assert "rounds" in lines[0] + lines[1]
+    words = " ".join(lines).split()
+    for word in ("setting-19", "(388.9", "389.8)"):
+        assert word in words
+
+
 def test_one_thing_is_no_plural() -> None:
     assert (count(1, "client"), count(1024, "client")) == ("1 client", "1,024 clients")

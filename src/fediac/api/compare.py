@@ -15,6 +15,7 @@ from fediac.errors import (
     named,
 )
 from fediac.names import by_short_name, short_name
+from fediac.number_words import digits, seconds
 from fediac.plugins import require_algorithm
 from fediac.report.differences import EXPECTED
 from fediac.runs.algorithm import check_algorithm
@@ -204,13 +205,13 @@ def make_table(summaries: Mapping[str, Totals]) -> FittedTable:
             name,
             str(summary.rounds),
             f"{100 * summary.accuracy:.1f} %",
-            f"{summary.payload_mib:,.1f}",
-            f"{summary.wire_mib:,.1f}",
-            *(f"{time:,.1f} s" for time in summary.time_s.values()),
+            digits(summary.payload_mib),
+            digits(summary.wire_mib),
+            *map(seconds, summary.time_s.values()),
         ]
         if summary.target is not None:
             mib = summary.target.payload_mib
-            cells.append("not reached" if mib is None else f"{mib:,.1f}")
+            cells.append("not reached" if mib is None else digits(mib))
         rows.append(cells)
     return FittedTable(headings, rows)
 

@@ -16,6 +16,7 @@ from fediac.compressors import CATALOG
 from fediac.console import open_console, write_json
 from fediac.errors import ConfigError, RunError
 from fediac.files import require_folder, write_whole
+from fediac.number_words import about_percent, mib
 from fediac.report.write import write_report
 from fediac.runs.recording import write_summary
 from fediac.runs.records import SUMMARY, Round, Summary, Totals, summarize
@@ -149,15 +150,11 @@ def conclude(summaries: Mapping[str, Totals]) -> str:
         return f"No algorithm reached {goal} in these rounds."
     ranked = sorted(reached, key=lambda name: reached[name])
     best = ranked[0]
-    text = (
-        f"{best} needed the least traffic to {goal} accuracy: {reached[best]:,.1f} MiB"
-    )
+    text = f"{best} needed the least traffic to {goal} accuracy: {mib(reached[best])}"
     if len(ranked) > 1:
         second = ranked[1]
         saving = 1.0 - reached[best] / reached[second]
-        text += (
-            f", {100 * saving:.0f} % less than {second} ({reached[second]:,.1f} MiB)"
-        )
+        text += f", {about_percent(saving)} less than {second} ({mib(reached[second])})"
     text += "."
     if missed:
         text += f" Not there after the last round: {', '.join(missed)}."

@@ -123,13 +123,14 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     \b
     table1, table2   rounds, payload and simulated time to the target accuracy, with
                      the fast and the slow switch, beside the paper's values
-    fig-traffic      table1 as a picture: a bar with each algorithm's payload
-    fig-accuracy     accuracy over 500 simulated seconds, with both switches
+    fig-traffic      table1 as a picture: a dot with each algorithm's payload
+    fig-accuracy     accuracy over 500 simulated seconds, with FediAC's best votes
     fig-noniid       final accuracy against beta, for FediAC and libra
     fig-scale        final accuracy against the threshold, for 20 to 50 clients
     sweeps           payload to the target for each algorithm's settings
     fig-theory       what the theory predicts for real rounds, and what happens
-    pages            a page for each scenario, as 'fediac report' writes it
+    pages            a page for each scenario, as 'fediac report' writes it, with
+                     all seeds of table1
     runs             the list of all stored runs: what they cost and who made them
 
     \b

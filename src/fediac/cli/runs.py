@@ -255,9 +255,11 @@ def _report(
 ) -> None:
     """Write a report about runs, as one offline HTML page, Markdown or CSV.
 
-    The page has a summary in words, traffic and time to the target accuracy, charts
-    of accuracy, bytes, entries, errors and times, and the settings. Unfinished runs
-    are shown as far as they got.
+    The page begins with who needs the least traffic and time to the target accuracy,
+    beside the best other algorithm. Then come everybody's traffic and time, charts of
+    accuracy, bytes, entries, errors and times, and the settings. Runs that differ only
+    in their seed are one line: mean and range. Unfinished runs are shown as far as they
+    got. --json prints the same numbers.
 
     \b
     html  charts and tables in one file that needs no network

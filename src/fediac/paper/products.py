@@ -1,9 +1,10 @@
 """Tables, figures and pages, written from all runs that are stored."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import RenderableType
@@ -12,16 +13,16 @@ from fediac.console import own_version
 from fediac.errors import RunError
 from fediac.files import write_whole
 from fediac.paper import sweeps, tables
-from fediac.paper.entrants import FEDAVG
+from fediac.paper.entrants import FEDAVG, Entrant, is_ours
 from fediac.paper.inventory import FILE, list_stored, render_inventory
 from fediac.paper.plan import PlannedRun, Product, Scope, list_entrants
 from fediac.paper.published import CLAIMS
-from fediac.paper.scenarios import NAMES, find_scenario
+from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.targets import find_target
 from fediac.paper.tasks import check_same
 from fediac.report.page import Report, render_page
 from fediac.report.reading import tell_apart
-from fediac.report.target import choose_target
+from fediac.report.target import Target, choose_target
 from fediac.runs.stored import Run
 
 SWITCHES = {
@@ -85,7 +86,11 @@ def check_stored(product: Product, scope: Scope, runs: Sequence[Run]) -> None:
     names = {run.scenario for run in runs}
     for scenario in (find_scenario(name) for name in NAMES if name in names):
         shown = [FEDAVG, *list_entrants(product, scenario, scope.extent)]
-        if product in (*SWITCHES, Product.PAGES):  # the best of a sweep is there too
+        if product in (
+            *SWITCHES,
+            Product.FIG_ACCURACY,
+            Product.PAGES,
+        ):  # the best of a sweep is there too
             shown += list_entrants(Product.SWEEPS, scenario, scope.extent)
         entrants = {entrant.name: entrant for entrant in shown}
         for run in runs:
@@ -249,10 +254,24 @@ def _choose(
     wanted = {
         (name, entrant.name, seed)
         for name in names
-        for entrant in list_entrants(product, find_scenario(name), scope.extent)
+        for entrant in _list_shown_entrants(product, find_scenario(name), scope)
         for seed in scope.seeds
     }
     return [run for run in runs if (run.scenario, run.entrant, run.seed) in wanted]
+
+
+def _list_shown_entrants(
+    product: Product, scenario: Scenario, scope: Scope
+) -> list[Entrant]:
+    """Return who may be in a figure; the accuracy figure has FediAC's best votes, too.
+
+    They are run by sweeps: which ones are the best is known when all are stored.
+    """
+    own = list_entrants(product, scenario, scope.extent)
+    if product is not Product.FIG_ACCURACY:
+        return own
+    swept = list_entrants(Product.SWEEPS, scenario, scope.extent)
+    return [*own, *(each for each in swept if is_ours(each.name))]
 
 
 def _check_some(
@@ -269,22 +288,36 @@ def _check_some(
 
 
 def _make_pages(scope: Scope, runs: Sequence[Run], results: Path) -> Output:
-    """Write a page on each scenario: all of its table, with the first stored seed."""
+    """Write a page on each scenario: all of its table, with every stored seed."""
     files = []
     for scenario in scope.scenarios(Product.PAGES):
         names = [each.name for each in tables.list_compared(scenario, runs)]
         own = [r for r in runs if r.scenario == scenario.name and r.entrant in names]
         if not own:
             continue
-        seed = min(run.seed for run in own)
-        chosen = [run for run in own if run.seed == seed]
-        shown = tell_apart(sorted(chosen, key=lambda run: names.index(run.entrant)))
-        target = choose_target(shown, find_target(scenario, seed, own))
+        order = sorted(own, key=lambda run: (names.index(run.entrant), run.seed))
+        targets = {run.seed: find_target(scenario, run.seed, own) for run in own}
+        known = [run for run in order if targets[run.seed] is not None]
+        shown = tell_apart(known or order)
+        target = _page_target(shown, targets)
         page = results / f"report-{scenario.name}.html"
         write_whole(page, render_page(Report(shown, target, [], own_version())))
         files.append(page)
     _check_some(files, Product.PAGES, runs, results)
     return Output((), [], tuple(files))
+
+
+def _page_target(
+    runs: Sequence[Run], targets: Mapping[int, float | None]
+) -> Target | None:
+    """Return what a page compares at: as in the tables, each seed at its own target."""
+    known = {seed: each for seed, each in targets.items() if each is not None}
+    if not known:
+        return choose_target(runs, None)
+    if len(set(known.values())) == 1:
+        return Target(next(iter(known.values())), "The target is the scenario's.")
+    origin = "Each seed has its own target; this is their mean."
+    return Target(fmean(known.values()), origin, known)
 
 
 def _make_inventory(runs: Sequence[Run], results: Path) -> Output:

@@ -67,12 +67,20 @@ def require_matplotlib() -> None:
 
 
 @contextmanager
-def open_figure(*, width: float, height: float) -> Iterator[Figure]:
-    """Give an empty figure, in inches, in this package's style while it is drawn."""
+def open_figure(
+    *, width: float, height: float, text: float | None = None
+) -> Iterator[Figure]:
+    """Give an empty figure, in inches, in this package's style while it is drawn.
+
+    ``text`` are the points of all its text; None: those of the style.
+    """
     import matplotlib
     from matplotlib.figure import Figure as MatplotlibFigure
 
-    with matplotlib.rc_context(_STYLE):
+    sizes = ("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize")
+    ticks = ("xtick.labelsize", "ytick.labelsize")
+    own = {} if text is None else dict.fromkeys((*sizes, *ticks), text)
+    with matplotlib.rc_context(_STYLE | own):
         yield MatplotlibFigure(figsize=(width, height), layout="constrained")
 
 

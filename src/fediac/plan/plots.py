@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.compressors import CATALOG
+from fediac.palette import LIGHT
 from fediac.plan.pictures import (
     BLUE,
     GREEN,
     GREY,
     ORANGE,
-    PURPLE,
     SKY,
     VERMILION,
     Axes,
@@ -28,20 +28,17 @@ Values: TypeAlias = NDArray[Any]
 Times: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """Algorithm -> (entries of the model, seconds of a round)."""
 
-_LOOKS = (
-    (BLUE, "o", "-"),
-    (VERMILION, "s", "-"),
-    (GREEN, "^", "-"),
-    (ORANGE, "D", "-"),
-    ("#000000", "v", "--"),
-    (PURPLE, "P", "--"),
-    (SKY, "X", "-."),
-)
-LINES = dict(zip(CATALOG, cycle(_LOOKS), strict=False))
-"""Colour, marker and line of each algorithm, in the catalog's order.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+_SERVED = ("fedavg", "topk")
+"""Algorithms that use a server, no switch: their lines are dashed."""
 
-Dashed ones use a server, no switch.
-"""
+LINES = {
+    name: (colour, marker, "--" if name in _SERVED else "-")
+    for name, colour, marker in zip(
+        CATALOG, cycle(LIGHT), cycle(_MARKERS), strict=False
+    )
+}
+"""Colour, marker and line of each algorithm, as in reports."""
 
 _LABEL_SHARE = 0.045
 """Height of a label, relative to the axes."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fediac.number_words import tick
-from fediac.report.reading import N_LOOKS
+from fediac.report.contenders import Look
 from fediac.report.scales import Scale
 
 N_MARKERS = 8
@@ -21,23 +21,23 @@ MARKERS = (
     "M-4.6-2.4H4.6V2.4H-4.6Z",
     "M-2.4-4.6H2.4V4.6H-2.4Z",
 )
-DASHES = (None, "7 3", "2 3", "9 3 2 3", "5 5", "1 4", "12 4", "4 2 1 2")
-"""One a look; the first is a whole line."""
+DASHES = (None, "9 2", "5 2", "12 3 3 3", "3 2", "16 3", "7 2 2 2", "12 2 2 2 2 2")
+"""One a style; the first is a whole line. All are dense, so that lines stay lines."""
 
 
-def look_class(look: int) -> str:
-    """Return the style class of a run's colour."""
-    return f"look-{look % N_LOOKS}"
+def look_class(look: Look) -> str:
+    """Return the class of an algorithm's colour."""
+    return f"look-{look[0]}"
 
 
-def marker(look: int) -> int:
-    """Return the number of a run's marker."""
-    return (look + look // N_LOOKS) % len(MARKERS)
+def marker(look: Look) -> int:
+    """Return the number of an algorithm's marker."""
+    return look[0] % len(MARKERS)
 
 
-def dash(look: int) -> str | None:
-    """Return a run's dashes."""
-    return DASHES[(look + look // N_LOOKS) % len(DASHES)]
+def dash(look: Look) -> str | None:
+    """Return the dashes of a setting."""
+    return DASHES[look[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Axis:
 
     Attributes:
         kind: ``percent``, ``seconds``, ``mib``, ``whole`` or ``number``.
-        grows: How the page's script fits it again to fewer runs: ``zero``, ``round``
-            (to ticks), ``log``, or ``fixed``.
+        grows: How the page's script fits it again, to fewer lines: ``zero``, ``round``
+            (to ticks), ``log`` (``zero`` if the reader wants that), or ``fixed``.
     """
 
     scale: Scale
@@ -72,24 +72,26 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One run's line.
+    """The line of one run.
 
     Attributes:
-        run: The run's number in the report.
+        contender: The number in the report of whose run it is.
         rounds: The round of each point.
         ring: The point to put a ring around.
+        is_first: Whether the run is its contender's first; others have no markers.
     """
 
-    run: int
-    look: int
+    contender: int
+    look: Look
     points: tuple[tuple[float, float], ...]
     rounds: tuple[int, ...]
     ring: tuple[float, float] | None = None
+    is_first: bool = True
 
     def data(self) -> dict[str, Any]:
         """Return what the page's script needs to know."""
         return {
-            "run": self.run,
+            "contender": self.contender,
             "x": [x for x, _ in self.points],
             "y": [y for _, y in self.points],
             "rounds": self.rounds,
@@ -106,7 +108,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """A line for each run.
+    """A line for each run of each contender.
 
     Attributes:
         description: What it shows, in words.
@@ -135,9 +137,11 @@ class LineChart:
 
     def marked(self, series: Series) -> list[int]:
         """Return the points with a marker, others than those of the line before."""
+        if not series.is_first:
+            return []
         n_points = len(series.points)
         step = -(-n_points // N_MARKERS)
-        first = series.run * step // max(len(self.series), 1) % step
+        first = series.contender * step // max(len(self.series), 1) % step
         return sorted({*range(first, n_points, step), n_points - 1})
 
     def data(self) -> dict[str, Any]:
@@ -147,6 +151,65 @@ class LineChart:
             "y": self.y.data(),
             "levels": [each.value for each in self.levels],
             "series": [each.data() for each in self.series],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One contender's place.
+
+    Attributes:
+        label: Its name beside it.
+        low: The least of x and of y over its seeds.
+        high: The largest.
+        words: What is said of it, a line each.
+    """
+
+    contender: int
+    look: Look
+    label: str
+    at: tuple[float, float]
+    low: tuple[float, float]
+    high: tuple[float, float]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointChart:
+    """A point for each contender, and a line through those that nobody beats.
+
+    Attributes:
+        description: What it shows, in words.
+        front: Nobody is below and left of these points; from left to right.
+    """
+
+    kind: ClassVar[str] = "points"
+
+    description: str
+    x: Axis
+    y: Axis
+    points: Sequence[Point]
+    front: Sequence[tuple[float, float]]
+
+    def place(self, point: tuple[float, float]) -> tuple[float, float]:
+        """Return shares from the left and the top."""
+        return self.x.scale.share(point[0]), 1.0 - self.y.scale.share(point[1])
+
+    def path(self) -> str:
+        """Return the front as stairs, in a drawing of 1000 by 1000."""
+        places = [self.place(each) for each in self.front]
+        steps = [f"M{1000.0 * places[0][0]:.2f} 0"]
+        for across, down in places:
+            steps.append(f"H{1000.0 * across:.2f}V{1000.0 * down:.2f}")
+        return "".join([*steps, "H1000"])
+
+    def data(self) -> dict[str, Any]:
+        """Return what the page's script needs to know."""
+        return {
+            "points": [
+                {"contender": each.contender, "words": each.words}
+                for each in self.points
+            ]
         }
 
 
@@ -166,15 +229,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A run's rows of bars, or its row of dots.
+    """A contender's rows of bars, or its row of dots.
 
     Attributes:
         total: A number for all of them, with its unit.
         description: What they show, in words.
     """
 
-    run: int
-    look: int
+    contender: int
+    look: Look
     label: str
     total: str
     description: str
@@ -184,7 +247,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """A row for each phase of each run."""
+    """A row for each phase of each contender."""
 
     kind: ClassVar[str] = "bars"
 
@@ -194,7 +257,7 @@ class BarChart:
     def data(self) -> dict[str, Any]:
         """Return what the page's script needs to know."""
         largest = {
-            group.run: max((bar.length for bar in group.bars), default=0.0)
+            group.contender: max((bar.length for bar in group.bars), default=0.0)
             for group in self.groups
         }
         return {"x": self.axis.data(), "largest": largest}
@@ -202,10 +265,10 @@ class BarChart:
 
 @dataclass(frozen=True, slots=True)
 class DotChart:
-    """A dot for each client of each run, in one round.
+    """A dot for each client of each contender, in one round.
 
     Attributes:
-        finish: What the page's script draws for other rounds, a run each.
+        finish: What the page's script draws for other rounds, a contender each.
     """
 
     kind: ClassVar[str] = "dots"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fediac.report.charts import BarChart, DotChart, LineChart
+from fediac.report.charts import BarChart, DotChart, LineChart, PointChart
 from fediac.report.tables import Table
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
@@ -23,7 +23,7 @@ class Variant:
         name: The same for people.
     """
 
-    chart: LineChart | BarChart | DotChart
+    chart: LineChart | BarChart | DotChart | PointChart
     figure: str
     choice: str = ""
     key: str = ""
@@ -32,7 +32,7 @@ class Variant:
     @property
     def identity(self) -> str:
         """A name for the drawing, good for the page's links."""
-        return f"{self.figure}-{self.key}" if self.key else self.figure
+        return "-".join([self.figure, *self.key.split()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from fediac.number_words import NOTHING, digits, seconds
 from fediac.report.charts import Axis, DotChart, Group
+from fediac.report.clocks import Clock, list_clocks
+from fediac.report.contenders import Contender
 from fediac.report.figures import Figure, Variant
 from fediac.report.scales import fit_from_zero
-from fediac.report.tables import Row, Table, all_switches
+from fediac.report.tables import Row, Table
 from fediac.runs.records import Timing
 from fediac.runs.stored import Run
 
@@ -16,23 +18,28 @@ N_DOTS = 10_000
 """Rounds that the slider stops at and that the table lists, and clients in them all."""
 
 
-def finish_by_client(runs: Sequence[Run]) -> Figure:
-    """Return when each client was done in a round, one drawing a switch."""
+def finish_by_client(contenders: Sequence[Contender]) -> Figure:
+    """Return when each client was done in a round, one drawing a clock.
+
+    Of several seeds it is the first: a client has other links with each.
+    """
     variants, rows = [], []
-    for switch in all_switches(runs):
+    for clock in list_clocks(contenders):
         timed = [
-            (index, run) for index, run in enumerate(runs) if switch in run.switches
+            (index, each)
+            for index, each in enumerate(contenders)
+            if clock.switch in each.runs[0].switches
         ]
-        chart, name = _chart(timed, switch), f"{switch} switch"
-        variants.append(Variant(chart, "finish", "switch", switch, name))
-        for index, run in timed:
-            rows += _finish_rows(index, run, switch)
+        chart = _chart(timed, clock.switch)
+        variants.append(Variant(chart, "finish", "switch", clock.name, clock.title))
+        for index, each in timed:
+            rows += _finish_rows(index, each, clock)
     columns = ("run", "switch", "round", "clients")
     return Figure(
         "finish",
         "When each client finishes",
         "Each dot is one client in a round, from the round's start until it has the "
-        "new model. The slowest ends the round.",
+        "new model. The slowest ends the round. Of several seeds, the first.",
         tuple(variants),
         Table(
             f"By round; of long runs, at most {N_STOPS} rounds.",
@@ -53,13 +60,14 @@ def _stops(run: Run) -> list[int]:
     return [stop * (n_rounds - 1) // (n_stops - 1) for stop in range(n_stops)]
 
 
-def _chart(timed: Sequence[tuple[int, Run]], switch: str) -> DotChart:
+def _chart(timed: Sequence[tuple[int, Contender]], switch: str) -> DotChart:
     stops = {
-        index: [run.rounds[place] for place in _stops(run)] for index, run in timed
+        index: [each.runs[0].rounds[place] for place in _stops(each.runs[0])]
+        for index, each in timed
     }
     data = [
         {
-            "run": index,
+            "contender": index,
             "rounds": [each.number for each in rounds],
             "finish": [each.timing[switch].finish_s for each in rounds],
         }
@@ -74,16 +82,17 @@ def _chart(timed: Sequence[tuple[int, Run]], switch: str) -> DotChart:
     axis = Axis(
         fit_from_zero(every), "seconds since the round began", "seconds", "zero"
     )
-    return DotChart(axis, [_group(index, run, switch) for index, run in timed], data)
+    return DotChart(axis, [_group(index, each, switch) for index, each in timed], data)
 
 
-def _group(index: int, run: Run, switch: str) -> Group:
+def _group(index: int, contender: Contender, switch: str) -> Group:
     """Return the dots of a run's last round."""
+    run = contender.runs[0]
     timing = run.last.timing[switch]
     finish = timing.finish_s
     total = f"slowest {seconds(max(finish)) if finish else NOTHING}"
-    words = f"{run.label}, round {run.last.number}: {_finish_words(timing)}."
-    return Group(index, run.look, run.label, total, words, dots=finish)
+    words = f"{contender.label}, round {run.last.number}: {_finish_words(timing)}."
+    return Group(index, contender.look, contender.label, total, words, dots=finish)
 
 
 def _finish_words(timing: Timing) -> str:
@@ -97,21 +106,23 @@ def _finish_words(timing: Timing) -> str:
     return f"{words}, held up by {timing.bottleneck}" if timing.bottleneck else words
 
 
-def _finish_rows(index: int, run: Run, switch: str) -> list[Row]:
+def _finish_rows(index: int, contender: Contender, clock: Clock) -> list[Row]:
     rows = []
+    run = contender.runs[0]
     for place in _stops(run):
         each = run.rounds[place]
-        finish = each.timing[switch].finish_s
+        timing = each.timing[clock.switch]
+        finish = timing.finish_s
         summary = (
             (min(finish), statistics.median(finish), max(finish)) if finish else ()
         )
         cells = (
-            run.label,
-            switch,
+            contender.label,
+            clock.name,
             str(each.number),
             str(len(finish)),
             *(digits(value) for value in summary or (0.0, 0.0, 0.0)),
-            each.timing[switch].bottleneck or NOTHING,
+            timing.bottleneck or NOTHING,
         )
         rows.append(Row(cells, index))
     return rows

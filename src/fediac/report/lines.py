@@ -1,7 +1,7 @@
 """Figures with rounds along a line: accuracy, entries chosen, and γ."""
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 
 from fediac.console import count
 from fediac.number_words import (
@@ -16,6 +16,8 @@ from fediac.number_words import (
     whole,
 )
 from fediac.report.charts import Axis, Level, LineChart, Series
+from fediac.report.clocks import list_clocks
+from fediac.report.contenders import Contender
 from fediac.report.figures import Figure, Variant, shown_rounds
 from fediac.report.scales import (
     Scale,
@@ -24,8 +26,8 @@ from fediac.report.scales import (
     fit_log,
     wants_log,
 )
-from fediac.report.tables import Row, Table, all_switches
-from fediac.report.target import Target
+from fediac.report.tables import Row, Table
+from fediac.report.target import Target, find_reached
 from fediac.runs.records import VIEWS, Round
 from fediac.runs.stored import Run
 
@@ -38,40 +40,46 @@ GAMMA_TOP = 2.0
 ALL_ROUNDS = " Long runs show a part of their rounds; rounds.jsonl has them all."
 
 
-def accuracy_against_time(runs: Sequence[Run], target: Target | None) -> Figure:
-    """Return accuracy along simulated time, one drawing a switch."""
-    switches = all_switches(runs)
+def accuracy_against_time(
+    contenders: Sequence[Contender], target: Target | None
+) -> Figure:
+    """Return accuracy along simulated time, one drawing a clock."""
+    clocks = list_clocks(contenders)
     variants = []
-    for switch in switches:
+    for clock in clocks:
 
-        def time_s(each: Round, switch: str = switch) -> float | None:
+        def time_s(each: Round, switch: str = clock.switch) -> float | None:
             return each.time_s.get(switch)
 
-        values = [value for run in runs if (value := time_s(run.last)) is not None]
-        x = Axis(fit_from_zero(values), "simulated time in s", "seconds", "zero")
-        what = f"Accuracy against simulated time, {switch} switch."
-        chart = _accuracy(runs, target, x, (time_s, seconds, what))
-        name = f"{switch} switch"
-        variants.append(Variant(chart, "accuracy-time", "switch", switch, name))
-    columns = tuple(f"time s, {switch}" for switch in switches)
+        x = _cost_axis(contenders, time_s, "simulated time in s", "seconds")
+        what = f"Accuracy against simulated time, {clock.title}."
+        chart = _accuracy(contenders, target, x, (time_s, seconds, what))
+        variants.append(
+            Variant(chart, "accuracy-time", "switch", clock.name, clock.title)
+        )
+    columns = tuple(
+        "seconds" if len(clocks) == 1 else f"seconds, {clock.name}" for clock in clocks
+    )
     return Figure(
         "accuracy-time",
         "Accuracy against simulated time",
         _caption("Higher and further left is better.", target),
         tuple(variants),
         _round_table(
-            runs,
+            contenders,
             target,
             (*columns, "accuracy"),
             lambda each: (
-                *(_number(each.time_s.get(switch)) for switch in switches),
+                *(_number(each.time_s.get(clock.switch)) for clock in clocks),
                 exact_percent(each.accuracy),
             ),
         ),
     )
 
 
-def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
+def accuracy_against_mib(
+    contenders: Sequence[Contender], target: Target | None
+) -> Figure:
     """Return accuracy along traffic, one drawing a way to count it."""
     variants = []
     for view in VIEWS:
@@ -79,18 +87,10 @@ def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
         def sent(each: Round, view: str = view) -> float | None:
             return each.mib[view]
 
-        ends = [run.last.mib[view] for run in runs]
-        firsts = [each.mib[view] for run in runs for each in run.rounds[:1]]
-        is_log = wants_log(ends) and min(firsts) > 0.0
         label = f"{view} in MiB, all clients, up and down"
-        x = Axis(
-            fit_log([*firsts, *ends]) if is_log else fit_from_zero(ends),
-            f"{label} (logarithmic)" if is_log else label,
-            "mib",
-            "log" if is_log else "zero",
-        )
+        x = _cost_axis(contenders, sent, label, "mib")
         what = f"Accuracy against {view} traffic of all clients, up and down."
-        chart = _accuracy(runs, target, x, (sent, mib, what))
+        chart = _accuracy(contenders, target, x, (sent, mib, what))
         variants.append(Variant(chart, "accuracy-mib", "view", view, view))
     return Figure(
         "accuracy-mib",
@@ -98,15 +98,31 @@ def accuracy_against_mib(runs: Sequence[Run], target: Target | None) -> Figure:
         _caption("Higher and further left is better.", target),
         tuple(variants),
         _round_table(
-            runs,
+            contenders,
             target,
-            ("payload MiB", "wire MiB", "accuracy"),
+            ("MiB", "MiB on the wire", "accuracy"),
             lambda each: (
                 *(digits(each.mib[view]) for view in VIEWS),
                 exact_percent(each.accuracy),
             ),
         ),
     )
+
+
+def _cost_axis(
+    contenders: Sequence[Contender], place: Place, label: str, kind: str
+) -> Axis:
+    """Return an axis for what grows with the rounds: logarithmic where that can be.
+
+    The page has a switch to a linear one.
+    """
+    runs = [run for each in contenders for run in each.runs]
+    ends = [place(run.last) for run in runs]
+    firsts = [place(run.rounds[0]) for run in runs]
+    values = [value for value in (*firsts, *ends) if value is not None]
+    if min(values) > 0.0:
+        return Axis(fit_log(values), label, kind, "log")
+    return Axis(fit_from_zero(values), label, kind, "zero")
 
 
 def _caption(words: str, target: Target | None) -> str:
@@ -117,27 +133,29 @@ def _caption(words: str, target: Target | None) -> str:
 
 
 def _accuracy(
-    runs: Sequence[Run],
+    contenders: Sequence[Contender],
     target: Target | None,
     x: Axis,
     measure: tuple[Place, Callable[[float], str], str],
 ) -> LineChart:
     place, unit, what = measure
     series, sentences = [], [what]
-    for index, run in enumerate(runs):
-        ring = None if target is None else run.reach(target.accuracy)
-        line = _series(index, run, place, lambda each: each.accuracy, ring)
-        if line is None:
-            continue
-        series.append(line)
-        (at, accuracy), number = line.points[-1], line.rounds[-1]
-        words = f"{run.label}: {percent(accuracy)} after {unit(at)} in round {number}"
-        if target is not None and line.ring is not None:
-            goal = f"{percent(target.accuracy)} after {unit(line.ring[0])}"
-            words += f", and {goal} in round {ring.number if ring else number}"
-        elif target is not None:
-            words += f"; it did not reach {percent(target.accuracy)}"
-        sentences.append(f"{words}.")
+    for index, each in enumerate(contenders):
+        standing = None if target is None else find_reached(each, target)
+        rings = [None] * len(each.runs) if standing is None else standing.rounds
+        for run, ring in zip(each.runs, rings, strict=True):
+            line = _series((index, each), run, place, lambda one: one.accuracy, ring)
+            if line is None:
+                continue
+            series.append(line)
+            (at, accuracy), number = line.points[-1], line.rounds[-1]
+            words = f"{percent(accuracy)} after {unit(at)} in round {number}"
+            if target is not None and line.ring is not None and ring is not None:
+                goal = f"{percent(target.of(run))} after {unit(line.ring[0])}"
+                words += f", and {goal} in round {ring.number}"
+            elif target is not None:
+                words += f"; it did not reach {percent(target.of(run))}"
+            sentences.append(f"{_name(each, run)}: {words}.")
     heights = [point[1] for line in series for point in line.points]
     levels = []
     if target is not None:
@@ -147,9 +165,21 @@ def _accuracy(
     return LineChart(" ".join(sentences), x, y, series, levels)
 
 
+def _name(contender: Contender, run: Run) -> str:
+    """Return what a run's line is called: with its seed, where there are several."""
+    seed = f", seed {run.seed}" if len(contender.runs) > 1 else ""
+    return f"{contender.label}{seed}"
+
+
 def _series(
-    index: int, run: Run, place: Place, height: Place, ring: Round | None = None
+    whose: tuple[int, Contender],
+    run: Run,
+    place: Place,
+    height: Place,
+    ring: Round | None = None,
 ) -> Series | None:
+    """Return a run's line, with a ring around one of its rounds."""
+    index, contender = whose
     points, rounds, ringed = [], [], None
     for each in shown_rounds(run, [ring]):
         at, value = place(each), height(each)
@@ -161,20 +191,22 @@ def _series(
             ringed = points[-1]
     if not points:
         return None
-    return Series(index, run.look, tuple(points), tuple(rounds), ringed)
+    is_first = run is contender.runs[0]
+    return Series(index, contender.look, tuple(points), tuple(rounds), ringed, is_first)
 
 
-def chosen_by_round(runs: Sequence[Run]) -> Figure:
+def chosen_by_round(contenders: Sequence[Contender]) -> Figure:
     """Return how many entries a client sent in each round."""
     sentences = ["Entries that one client sends, by round."]
-    series = _by_round(runs, "chosen")
-    for line in series:
+    named = _by_round(contenders, "chosen")
+    for label, line in named:
         values = [point[1] for point in line.points]
         sentences.append(
-            f"{runs[line.run].label}: {whole(values[0])} in round {line.rounds[0]}, "
+            f"{label}: {whole(values[0])} in round {line.rounds[0]}, "
             f"{whole(values[-1])} in round {line.rounds[-1]}, between "
             f"{whole(min(values))} and {whole(max(values))}."
         )
+    series = [line for _, line in named]
     heights = [point[1] for line in series for point in line.points]
     is_log = wants_log(heights)
     scale = fit_log(heights) if is_log else fit_from_zero(heights)
@@ -190,7 +222,7 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure:
         "the blocks that they are in.",
         (Variant(chart, "chosen"),),
         _round_table(
-            runs,
+            contenders,
             None,
             columns,
             lambda each: tuple(whole(getattr(each, name)) for name in names),
@@ -198,19 +230,21 @@ def chosen_by_round(runs: Sequence[Run]) -> Figure:
     )
 
 
-def gamma_by_round(runs: Sequence[Run]) -> Figure:
+def gamma_by_round(contenders: Sequence[Contender]) -> Figure:
     """Return each round's compression error."""
-    series = _by_round(runs, "gamma")
+    named = _by_round(contenders, "gamma")
     sentences = [f"Relative squared error of the compression, {GAMMA}, by round."]
-    for line in series:
-        values = [each.gamma for each in runs[line.run].rounds]
+    runs = [run for each in contenders for run in each.runs]
+    for run, (label, line) in zip(runs, named, strict=True):
+        values = [each.gamma for each in run.rounds]
         n_above = sum(value >= 1.0 for value in values)
         above = f"{n_above} of {count(len(values), 'round')}" if n_above else "never"
         sentences.append(
-            f"{runs[line.run].label}: {digits(values[-1])} in round {line.rounds[-1]}, "
+            f"{label}: {digits(values[-1])} in round {line.rounds[-1]}, "
             f"between {digits(min(values))} and {digits(max(values))}; "
             f"1 or above: {above}."
         )
+    series = [line for _, line in named]
     scale = _gamma_scale(series)
     y = Axis(scale, GAMMA, "number", "fixed")
     levels = [Level(1.0, "the proof of convergence needs less")]
@@ -229,7 +263,7 @@ def gamma_by_round(runs: Sequence[Run]) -> Figure:
         caption,
         (Variant(chart, "gamma"),),
         _round_table(
-            runs,
+            contenders,
             None,
             (GAMMA, "peak", "scale"),
             lambda each: tuple(digits(getattr(each, name)) for name in names),
@@ -245,22 +279,27 @@ def _gamma_scale(series: Iterable[Series]) -> Scale:
     most of every run's rounds still fit.
     """
     lines = [[value for _, value in line.points] for line in series]
-    usual = max(statistics.median(values) for values in lines)
+    usual = max(median(values) for values in lines)
     top = max(GAMMA_TOP, 1.5 * usual)
     return fit([0.0, 1.0, *(min(value, top) for values in lines for value in values)])
 
 
-def _by_round(runs: Sequence[Run], fact: str) -> list[Series]:
+def _by_round(contenders: Sequence[Contender], fact: str) -> list[tuple[str, Series]]:
+    """Return the name and the line of each run."""
     lines = (
-        _series(
-            index,
-            run,
-            lambda each: float(each.number),
-            lambda each: float(getattr(each, fact)),
+        (
+            _name(contender, run),
+            _series(
+                (index, contender),
+                run,
+                lambda each: float(each.number),
+                lambda each: float(getattr(each, fact)),
+            ),
         )
-        for index, run in enumerate(runs)
+        for index, contender in enumerate(contenders)
+        for run in contender.runs
     )
-    return [line for line in lines if line is not None]
+    return [(name, line) for name, line in lines if line is not None]
 
 
 def _rounds_axis(series: Iterable[Series]) -> Axis:
@@ -275,22 +314,26 @@ def _rounds_axis(series: Iterable[Series]) -> Axis:
 
 
 def _round_table(
-    runs: Sequence[Run],
+    contenders: Sequence[Contender],
     target: Target | None,
     columns: tuple[str, ...],
     cells: Callable[[Round], tuple[str, ...]],
 ) -> Table:
     rows = []
     is_thinned = False
-    for index, run in enumerate(runs):
-        ring = None if target is None else run.reach(target.accuracy)
-        rounds = shown_rounds(run, [ring])
-        is_thinned |= len(rounds) < len(run.rounds)
-        rows += [
-            Row((run.label, str(each.number), *cells(each)), index) for each in rounds
-        ]
+    has_seeds = any(len(each.runs) > 1 for each in contenders)
+    for index, contender in enumerate(contenders):
+        for run in contender.runs:
+            ring = None if target is None else run.reach(target.of(run))
+            rounds = shown_rounds(run, [ring])
+            is_thinned |= len(rounds) < len(run.rounds)
+            names = (contender.label, *([str(run.seed)] if has_seeds else []))
+            rows += [
+                Row((*names, str(each.number), *cells(each)), index) for each in rounds
+            ]
     caption = "By run and round." + (ALL_ROUNDS if is_thinned else "")
-    return Table(caption, ("run", "round", *columns), tuple(rows))
+    seeds = ("seed",) if has_seeds else ()
+    return Table(caption, ("run", *seeds, "round", *columns), tuple(rows))
 
 
 def _number(value: float | None) -> str:

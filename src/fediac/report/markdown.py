@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from fediac.report.contenders import list_contenders
 from fediac.report.page import Report
 from fediac.report.phases import bytes_by_phase, time_by_phase
 from fediac.report.settings_tables import settings_tables
@@ -31,23 +32,23 @@ def write_table(
 
 def render_markdown(report: Report) -> str:
     """Return the whole report."""
-    runs = report.runs
+    contenders = list_contenders(report.runs)
     parts = [
-        f"# {_escape(title(runs))}",
-        _escape(subtitle(runs)),
-        _escape(" ".join(summarize(runs, report.target))),
+        f"# {_escape(title(contenders))}",
+        _escape(subtitle(contenders)),
+        _escape(" ".join(summarize(contenders, report.target))),
     ]
-    notes = cautions(runs, report.left_out)
+    notes = cautions(contenders, report.left_out)
     if notes:
         parts.append("\n".join(f"- {_escape(note)}" for note in notes))
     if report.target is not None:
-        parts += _section(target_table(runs, report.target))
+        parts += _section(target_table(contenders, report.target))
         parts.append(_escape(report.target.origin))
-    parts += _section(end_table(runs))
-    for figure in (bytes_by_phase(runs), time_by_phase(runs)):
+    parts += _section(end_table(contenders))
+    for figure in (bytes_by_phase(contenders), time_by_phase(contenders)):
         parts += [f"## {figure.title}", _escape(figure.table.caption)]
         parts.append(_table(figure.table))
-    for table in settings_tables(runs):
+    for table in settings_tables(contenders):
         parts += _section(table)
     parts.append(f"Made by fediac {report.version}.")
     return "\n\n".join(parts) + "\n"

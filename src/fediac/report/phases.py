@@ -6,29 +6,30 @@ from collections.abc import Sequence
 from fediac.core.ledger import MIB
 from fediac.number_words import NOTHING, digits, mib, seconds
 from fediac.report.charts import Axis, Bar, BarChart, Group
+from fediac.report.clocks import list_clocks
+from fediac.report.contenders import Contender
 from fediac.report.figures import Figure, Variant
 from fediac.report.scales import fit_from_zero
-from fediac.report.tables import Row, Table, all_switches
+from fediac.report.tables import Row, Table
 from fediac.runs.records import VIEWS, Timing
-from fediac.runs.stored import Run
 
 
-def bytes_by_phase(runs: Sequence[Run]) -> Figure:
+def bytes_by_phase(contenders: Sequence[Contender]) -> Figure:
     """Return the mean traffic of a round by phase, one drawing a way to count it."""
     variants = []
     for view in VIEWS:
         groups = []
-        for index, run in enumerate(runs):
+        for index, each in enumerate(contenders):
             bars = tuple(
                 Bar(
                     phase,
-                    phase_bytes(run, view, "up", phase) / len(run.rounds) / MIB,
-                    phase_bytes(run, view, "down", phase) / len(run.rounds) / MIB,
+                    phase_bytes(each, view, "up", phase) / len(each.rounds) / MIB,
+                    phase_bytes(each, view, "down", phase) / len(each.rounds) / MIB,
                 )
-                for phase in phases_of(run)
+                for phase in phases_of(each)
             )
             total = mib(sum(bar.length for bar in bars))
-            groups.append(_group(index, run, f"{total} a round", bars, "MiB"))
+            groups.append(_group(index, each, f"{total} a round", bars, "MiB"))
         label = f"mean {view} of a round in MiB, all clients"
         chart = _bar_chart(groups, label, "mib")
         variants.append(Variant(chart, "phase-bytes", "view", view, view))
@@ -37,43 +38,46 @@ def bytes_by_phase(runs: Sequence[Run]) -> Figure:
         "Bytes by phase",
         "An average round of each run. Strong colour: sent up; faint: coming down.",
         tuple(variants),
-        _bytes_table(runs),
+        _bytes_table(contenders),
     )
 
 
-def phases_of(run: Run) -> list[str]:
-    """Return the phases that a run billed, in their first order."""
+def phases_of(contender: Contender) -> list[str]:
+    """Return the phases that were billed, in their first order."""
     return list(
         dict.fromkeys(
             phase
-            for each in run.rounds
+            for each in contender.rounds
             for direction in (each.traffic.payload.up, each.traffic.payload.down)
             for phase in direction
         )
     )
 
 
-def phase_bytes(run: Run, view: str, direction: str, phase: str) -> float:
-    """Return what a run sent in a phase, all rounds together."""
+def phase_bytes(contender: Contender, view: str, direction: str, phase: str) -> float:
+    """Return what was sent in a phase, all rounds of all seeds together."""
     total = 0.0
-    for each in run.rounds:
+    for each in contender.rounds:
         sent = getattr(getattr(each.traffic, view), direction)
         total += sent.get(phase, 0.0)
     return total
 
 
-def _bytes_table(runs: Sequence[Run]) -> Table:
+def _bytes_table(contenders: Sequence[Contender]) -> Table:
     rows = []
-    for index, run in enumerate(runs):
-        for phase in phases_of(run):
+    for index, each in enumerate(contenders):
+        for phase in phases_of(each):
             for direction in ("up", "down"):
-                totals = [phase_bytes(run, view, direction, phase) for view in VIEWS]
-                cells = [run.label, phase, direction]
+                totals = [phase_bytes(each, view, direction, phase) for view in VIEWS]
+                cells = [each.label, phase, direction]
                 for total in totals:
-                    cells += [f"{total:,.0f}", digits(total / len(run.rounds) / MIB)]
+                    cells += [
+                        f"{total / len(each.runs):,.0f}",
+                        digits(total / len(each.rounds) / MIB),
+                    ]
                 rows.append(Row(tuple(cells), index))
     return Table(
-        "Bytes of the whole run, and MiB of an average round.",
+        "Bytes of the whole run, the mean over seeds, and MiB of an average round.",
         (
             "run",
             "phase",
@@ -88,19 +92,18 @@ def _bytes_table(runs: Sequence[Run]) -> Table:
     )
 
 
-def time_by_phase(runs: Sequence[Run]) -> Figure:
+def time_by_phase(contenders: Sequence[Contender]) -> Figure:
     """Return the mean seconds of a round by phase, one drawing a switch."""
     variants, rows = [], []
-    for switch in all_switches(runs):
+    for clock in list_clocks(contenders):
         groups = [
-            _time_group(index, run, switch)
-            for index, run in enumerate(runs)
-            if switch in run.switches
+            _time_group(index, each, clock.switch)
+            for index, each in enumerate(contenders)
+            if clock.switch in each.switches
         ]
-        rows += [row for group in groups for row in _time_rows(group, switch)]
+        rows += [row for group in groups for row in _time_rows(group, clock.name)]
         chart = _bar_chart(groups, "mean simulated time of a round in s", "seconds")
-        name = f"{switch} switch"
-        variants.append(Variant(chart, "phase-time", "switch", switch, name))
+        variants.append(Variant(chart, "phase-time", "switch", clock.name, clock.title))
     return Figure(
         "phase-time",
         "Time by phase",
@@ -116,10 +119,11 @@ def time_by_phase(runs: Sequence[Run]) -> Figure:
     )
 
 
-def _time_group(index: int, run: Run, switch: str) -> Group:
-    round_s = statistics.fmean(each.round_s[switch] for each in run.rounds)
-    bars = _time_bars([each.timing[switch] for each in run.rounds])
-    return _group(index, run, f"{seconds(round_s)} a round", bars, "s")
+def _time_group(index: int, contender: Contender, switch: str) -> Group:
+    rounds = contender.rounds
+    round_s = statistics.fmean(each.round_s[switch] for each in rounds)
+    bars = _time_bars([each.timing[switch] for each in rounds])
+    return _group(index, contender, f"{seconds(round_s)} a round", bars, "s")
 
 
 def _time_rows(group: Group, switch: str) -> list[Row]:
@@ -132,7 +136,7 @@ def _time_rows(group: Group, switch: str) -> list[Row]:
                 digits(bar.up),
                 NOTHING if bar.down is None else digits(bar.down),
             ),
-            group.run,
+            group.contender,
         )
         for bar in group.bars
     ]
@@ -152,15 +156,18 @@ def _time_bars(timings: Sequence[Timing]) -> tuple[Bar, ...]:
     return (Bar("compute", compute_s, None), *means)
 
 
-def _group(index: int, run: Run, total: str, bars: tuple[Bar, ...], unit: str) -> Group:
+def _group(
+    index: int, contender: Contender, total: str, bars: tuple[Bar, ...], unit: str
+) -> Group:
     parts = [
         f"{bar.name} {digits(bar.up)} {unit}"
         if bar.down is None
         else f"{bar.name} {digits(bar.up)} {unit} up and {digits(bar.down)} {unit} down"
         for bar in bars
     ]
-    description = f"{run.label}, {total}: {'; '.join(parts)}."
-    return Group(index, run.look, run.label, total, description, bars)
+    label = contender.label
+    description = f"{label}, {total}: {'; '.join(parts)}."
+    return Group(index, contender.look, label, total, description, bars)
 
 
 def _bar_chart(groups: Sequence[Group], label: str, kind: str) -> BarChart:

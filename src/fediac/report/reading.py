@@ -1,6 +1,5 @@
 """Folders -> runs: what ``fediac report`` reads, checked before anything is drawn."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,6 @@ from fediac.runs.stored import Run, read_run
 
 MAX_LEVEL = 2
 """Folders down to a run: ``fediac paper`` writes SCENARIO/ENTRANT/seedN."""
-
-N_LOOKS = 8
-"""Colours with a dash and a marker each; more runs than that share colours."""
 
 
 def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
@@ -53,8 +49,9 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 
 def tell_apart(runs: Sequence[Run]) -> list[Run]:
-    """Give runs that are shown together a label and a look each."""
-    return _with_looks(_with_labels(runs))
+    """Give runs that are shown together a label each."""
+    labels = choose_labels(runs)
+    return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
 
 
 def _find_places(path: Path) -> list[Place]:
@@ -89,8 +86,8 @@ def _catalog_place(algorithm: str) -> int:
     return names.index(algorithm) if algorithm in names else len(names)
 
 
-def _with_labels(runs: Sequence[Run]) -> list[Run]:
-    """Give every run the shortest kind of name that tells all of them apart."""
+def choose_labels(runs: Sequence[Run]) -> list[str]:
+    """Return the shortest kind of name that tells all runs apart."""
     choices = (
         [short_name(run.algorithm) for run in runs],
         [run.algorithm for run in runs],
@@ -99,21 +96,4 @@ def _with_labels(runs: Sequence[Run]) -> list[Run]:
         ["/".join(run.folder.resolve().parts[-2:]) for run in runs],
         [f"{run.algorithm} {number}" for number, run in enumerate(runs, start=1)],
     )
-    labels = next(each for each in choices if len(set(each)) == len(each))
-    return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
-
-
-def _with_looks(runs: Sequence[Run]) -> list[Run]:
-    """Give an algorithm of the catalog its own look, so that it never changes."""
-    counts = Counter(run.algorithm for run in runs)
-    own = {
-        run.label: _catalog_place(run.algorithm)
-        for run in runs
-        if counts[run.algorithm] == 1 and run.algorithm in CATALOG
-    }
-    taken = set(own.values())
-    free = [look for look in range(max(N_LOOKS, len(runs)) * 2) if look not in taken]
-    return [
-        replace(run, look=own[run.label] if run.label in own else free.pop(0))
-        for run in runs
-    ]
+    return next(each for each in choices if len(set(each)) == len(each))

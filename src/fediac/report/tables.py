@@ -1,35 +1,42 @@
 """Tables of a report: columns and text, before anyone knows if it is HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fediac.number_words import (
     NOTHING,
     TIMES,
+    about_percent,
     brief,
     digits,
     exact_percent,
+    join,
+    mean_and_range,
+    mean_count,
     percent,
-    whole,
 )
-from fediac.report.differences import are_repeats
+from fediac.report.clocks import Clock, list_clocks
+from fediac.report.contenders import Contender
 from fediac.report.target import (
+    Cost,
     Standing,
     Target,
+    duration,
+    find_saving,
+    list_rivals,
     rank,
-    saving,
-    second_best,
+    traffic,
 )
-from fediac.runs.records import VIEWS
+from fediac.runs.records import Round
 from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells of a line, and which run they are about, if one."""
+    """Cells of a line, and which contender they are about, if one."""
 
     cells: tuple[str, ...]
-    run: int | None = None
+    contender: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,106 +49,126 @@ class Table:
     words: tuple[int, ...] = (0,)
 
 
-def all_switches(runs: Sequence[Run]) -> list[str]:
-    """Return every switch that a run was timed with, in their first order."""
-    return list(dict.fromkeys(switch for run in runs for switch in run.switches))
+Column = tuple[str, Callable[[Standing], str]]
 
 
-def target_table(runs: Sequence[Run], target: Target) -> Table:
-    """Return what every run sent until it had the target accuracy.
+def target_table(contenders: Sequence[Contender], target: Target) -> Table:
+    """Return what everybody spent until they had the target accuracy.
 
-    The first line is the run that sent least payload. It tells what it saved against
-    the second best; the others, how many times the best one's traffic they sent.
+    The first line is who sent least payload. It tells what it saved against the best of
+    another algorithm; the others, how many times its traffic they sent.
     """
-    switches = all_switches(runs)
-    by_view = {view: rank(runs, target, view) for view in VIEWS}
-    numbers = {run.label: index for index, run in enumerate(runs)}
-    rows = []
-    for each in by_view["payload"]:
-        cells = [each.run.label]
-        cells.append(str(each.reached.number) if each.reached else "not reached")
-        for view in VIEWS:
-            cells += _compare(each, by_view[view], view)
-        cells += [_arrival(each, switch) for switch in switches]
-        rows.append(Row(tuple(cells), numbers[each.run.label]))
-    columns = ["run", "round"]
-    for view in VIEWS:
-        columns += [f"{view} MiB", "compared"]
-    columns += [f"time s, {switch}" for switch in switches]
-    caption = f"Traffic and simulated time to {percent(target.accuracy)} accuracy"
-    table = Table(caption, tuple(columns), tuple(rows), words=(0, 3, 5))
-    if len(runs) == 1 or are_repeats(runs):
-        return _without_columns(table, {3, 5})
-    return table
-
-
-def _without_columns(table: Table, left_out: set[int]) -> Table:
-    kept = [index for index in range(len(table.columns)) if index not in left_out]
-    return Table(
-        table.caption,
-        tuple(table.columns[index] for index in kept),
-        tuple(
-            Row(tuple(row.cells[index] for index in kept), row.run)
-            for row in table.rows
+    ranked = rank(contenders, target, traffic("payload"))
+    clocks = list_clocks(contenders)
+    columns: list[Column] = [
+        ("run", lambda each: each.contender.label),
+        ("MiB", _cost_column(traffic("payload"))),
+        *(
+            (_seconds_heading(clock, clocks), _cost_column(duration(clock.switch)))
+            for clock in clocks
         ),
-        tuple(kept.index(index) for index in table.words if index in kept),
+        ("rounds", _rounds),
+    ]
+    if len(contenders) > 1:
+        columns.append(("compared", lambda each: _compare(each, ranked)))
+    columns.append(("MiB on the wire", _cost_column(traffic("wire"))))
+    if any(len(each.runs) > 1 for each in contenders):
+        columns.append(("seeds", lambda each: str(len(each.rounds))))
+    places = {id(each): place for place, each in enumerate(contenders)}
+    rows = tuple(
+        Row(tuple(cell(each) for _, cell in columns), places[id(each.contender)])
+        for each in ranked
+    )
+    names = tuple(name for name, _ in columns)
+    caption = f"Traffic and simulated time to {percent(target.accuracy)} accuracy"
+    words = tuple(names.index(name) for name in ("run", "compared") if name in names)
+    return Table(caption, names, rows, words)
+
+
+def _seconds_heading(clock: Clock, clocks: Sequence[Clock]) -> str:
+    return "seconds" if len(clocks) == 1 else f"seconds, {clock.name}"
+
+
+def _cost_column(cost: Cost) -> Callable[[Standing], str]:
+    """Return how a cost is written: the mean, and the range over several seeds."""
+    return lambda each: (
+        mean_and_range(each.costs(cost), _finite) if each.reached else NOTHING
     )
 
 
-def _compare(each: Standing, ranked: Sequence[Standing], view: str) -> tuple[str, str]:
-    """Return a run's traffic, and how it compares with the best or the second best."""
-    if each.reached is None:
-        return NOTHING, NOTHING
-    traffic = digits(each.mib(view))
-    best = ranked[0]
-    if each.run.label == best.run.label:
-        less, second = saving(ranked, view), second_best(ranked)
-        if less is None or second is None:
-            return traffic, NOTHING
-        return traffic, f"{percent(less)} less than {second.run.label}"
-    if best.mib(view) == 0.0:
-        return traffic, NOTHING
-    # Not the best one's name: a long one in every line would push the times out.
-    return traffic, f"{brief(each.mib(view) / best.mib(view))} {TIMES} the least"
+def _finite(value: float) -> str:
+    return NOTHING if value == float("inf") else digits(value)
 
 
-def _arrival(each: Standing, switch: str) -> str:
-    if each.reached is None or switch not in each.reached.time_s:
+def _rounds(each: Standing) -> str:
+    """Return in how many rounds, or that it did not happen in those there were."""
+    if each.reached:
+        return mean_and_range([each.number for each in each.reached], mean_count)
+    missed = [
+        run
+        for run, reached in zip(each.contender.runs, each.rounds, strict=True)
+        if reached is None
+    ]
+    some = f"{len(missed)} of {len(each.rounds)} " if len(each.rounds) > 1 else ""
+    numbers = mean_and_range([run.last.number for run in missed], mean_count)
+    return f"{some}not in {numbers}"
+
+
+def _compare(each: Standing, ranked: Sequence[Standing]) -> str:
+    """Return how much less the best one sent than another algorithm, or more others."""
+    cost, best = traffic("payload"), ranked[0]
+    if not each.reached:
         return NOTHING
-    return digits(each.reached.time_s[switch])
+    if each is not best:
+        # Not the best one's name: a long one in every line would push numbers out.
+        least = best.cost(cost)
+        return (
+            f"{brief(each.cost(cost) / least)} {TIMES} the least" if least else NOTHING
+        )
+    for rival in list_rivals(ranked)[:1]:
+        saving = find_saving(best, rival, cost)
+        if saving is not None:
+            words = "less" if saving >= 0.0 else "more"
+            return f"{about_percent(abs(saving))} {words} than {rival.contender.label}"
+    return NOTHING
 
 
-def end_table(runs: Sequence[Run]) -> Table:
-    """Return where every run stood after its last finished round."""
-    switches = all_switches(runs)
-    rows = []
-    for index, run in enumerate(runs):
-        last, best = run.last, run.best
-        cells = [
-            run.label,
-            whole(last.number),
-            exact_percent(last.accuracy),
-            exact_percent(best.accuracy),
-            *(digits(last.mib[view]) for view in VIEWS),
-            *(
-                digits(last.time_s[switch]) if switch in last.time_s else NOTHING
-                for switch in switches
-            ),
-            stopped(run),
-        ]
-        rows.append(Row(tuple(cells), index))
+def end_table(contenders: Sequence[Contender]) -> Table:
+    """Return where everybody stood after their last finished round."""
+    clocks = list_clocks(contenders)
     columns = (
         "run",
         "last round",
         "accuracy",
         "best accuracy",
-        "payload MiB",
-        "wire MiB",
-        *(f"time s, {switch}" for switch in switches),
+        "MiB",
+        *(_seconds_heading(clock, clocks) for clock in clocks),
+        "MiB on the wire",
         "why it ended",
     )
+    rows = []
+    for place, each in enumerate(contenders):
+        cells = [
+            each.label,
+            _of_last(each, lambda last: last.number, mean_count),
+            _of_last(each, lambda last: last.accuracy, exact_percent),
+            mean_and_range([run.best.accuracy for run in each.runs], exact_percent),
+            _of_last(each, traffic("payload"), digits),
+            *(_of_last(each, duration(clock.switch), _finite) for clock in clocks),
+            _of_last(each, traffic("wire"), digits),
+            join(list(dict.fromkeys(map(stopped, each.runs)))),
+        ]
+        rows.append(Row(tuple(cells), place))
     words = (0, len(columns) - 1)
     return Table("Where each run ended", columns, tuple(rows), words)
+
+
+def _of_last(
+    contender: Contender,
+    value: Callable[[Round], float],
+    write: Callable[[float], str],
+) -> str:
+    return mean_and_range([value(run.last) for run in contender.runs], write)
 
 
 def stopped(run: Run) -> str:

@@ -1,33 +1,68 @@
-"""Who reached the target accuracy, with how much traffic, and who saved how much."""
+"""Who reached the target accuracy, at what cost, and who saved how much."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 
 from fediac.number_words import join, percent
-from fediac.report.differences import are_repeats
+from fediac.report.contenders import Contender
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An accuracy to reach, and a sentence on where it comes from."""
+    """An accuracy to reach, and a sentence on where it comes from.
+
+    Attributes:
+        accuracy: Of several, their mean.
+        by_seed: The accuracy of each seed, where they differ.
+    """
 
     accuracy: float
     origin: str
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+
+    def of(self, run: Run) -> float:
+        """Return what a run has to reach."""
+        return self.by_seed.get(run.seed, self.accuracy)
+
+
+Cost = Callable[[Round], float]
+"""The round that reached the target -> what had been spent by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A run, and the first round in which it had the target accuracy, if any."""
+    """A contender, and with which round each of its runs reached the target, if any."""
 
-    run: Run
-    reached: Round | None
+    contender: Contender
+    rounds: tuple[Round | None, ...]
 
-    def mib(self, view: str) -> float:
-        """Return what it had sent and received by then; infinite if never."""
-        return math.inf if self.reached is None else self.reached.mib[view]
+    @property
+    def reached(self) -> tuple[Round, ...]:
+        """The rounds, where every run got there; else none."""
+        found = tuple(each for each in self.rounds if each is not None)
+        return found if len(found) == len(self.rounds) else ()
+
+    def cost(self, cost: Cost) -> float:
+        """Return what it took, the mean over runs; infinite if not all got there."""
+        return fmean(map(cost, self.reached)) if self.reached else math.inf
+
+    def costs(self, cost: Cost) -> list[float]:
+        """Return what it took with each seed; nothing if not all got there."""
+        return [cost(each) for each in self.reached]
+
+
+def traffic(view: str) -> Cost:
+    """Return the cost in MiB of a view of traffic."""
+    return lambda each: each.mib[view]
+
+
+def duration(switch: str) -> Cost:
+    """Return the cost in seconds with a switch; infinite if it was not timed."""
+    return lambda each: each.time_s.get(switch, math.inf)
 
 
 def choose_target(runs: Sequence[Run], asked: float | None) -> Target | None:
@@ -63,36 +98,49 @@ def _own_target(run: Run) -> float | None:
     return run.settings.stop.target
 
 
-def rank(runs: Sequence[Run], target: Target, view: str) -> list[Standing]:
-    """Return the runs by traffic to the target; last are those that never got there."""
-    standings = [Standing(run, run.reach(target.accuracy)) for run in runs]
-    return sorted(standings, key=lambda each: (each.mib(view), -each.run.best.accuracy))
+def find_reached(contender: Contender, target: Target) -> Standing:
+    """Return with which rounds a contender reached the target."""
+    rounds = tuple(run.reach(target.of(run)) for run in contender.runs)
+    return Standing(contender, rounds)
 
 
-def second_best(standings: Sequence[Standing]) -> Standing | None:
-    """Return whom the first is compared with: the best that also got there.
+def rank(contenders: Sequence[Contender], target: Target, cost: Cost) -> list[Standing]:
+    """Return who spent least first; last are those that never got there."""
+    standings = [find_reached(each, target) for each in contenders]
+    return sorted(
+        standings,
+        key=lambda each: (each.cost(cost), -each.contender.best_run.best.accuracy),
+    )
 
-    It is one of another algorithm, where there is any: settings of the same algorithm
-    do not compete with each other. Repeats with other seeds never do.
+
+def list_rivals(standings: Sequence[Standing]) -> list[Standing]:
+    """Return whom the first is compared with, the best first: those that got there.
+
+    They are the best of every other algorithm: settings of one algorithm do not compete
+    with each other. Only where there is no other algorithm they do.
     """
-    alike = repeats(standings)
-    others = [
-        each for each in standings if each.reached is not None and each not in alike
-    ]
-    own = standings[0].run.algorithm
-    rivals = [each for each in others if each.run.algorithm != own]
-    return next(iter(rivals or others), None)
-
-
-def repeats(standings: Sequence[Standing]) -> list[Standing]:
-    """Return the first, and those that differ from it in nothing but the seed."""
     first, *others = standings
-    return [first, *(each for each in others if are_repeats([first.run, each.run]))]
+    others = [each for each in others if each.reached]
+    best: dict[str, Standing] = {}
+    for each in others:
+        best.setdefault(each.contender.algorithm, each)
+    rivals = [each for name, each in best.items() if name != first.contender.algorithm]
+    return rivals or others[:1]
 
 
-def saving(standings: Sequence[Standing], view: str) -> float | None:
-    """Return by which share the first sent less than the second best, if known."""
-    second = second_best(standings)
-    if second is None or second.mib(view) == 0.0:
+def find_saving(first: Standing, other: Standing, cost: Cost) -> float | None:
+    """Return by which share the first spent less, with the seeds that both have.
+
+    Means of other seeds are compared where there are no such; None: nothing was spent.
+    """
+    ours, theirs = _by_seed(first, cost), _by_seed(other, cost)
+    shared = [seed for seed in ours if seed in theirs]
+    spent = fmean(theirs[seed] for seed in shared or theirs)
+    if spent == 0.0 or not math.isfinite(spent):
         return None
-    return 1.0 - standings[0].mib(view) / second.mib(view)
+    return 1.0 - fmean(ours[seed] for seed in shared or ours) / spent
+
+
+def _by_seed(standing: Standing, cost: Cost) -> dict[int, float]:
+    seeds = [run.seed for run in standing.contender.runs]
+    return dict(zip(seeds, standing.costs(cost), strict=True))

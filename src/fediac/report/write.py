@@ -10,7 +10,9 @@ from fediac.core.shares import parse_portion
 from fediac.errors import ConfigError, RunError
 from fediac.files import write_whole
 from fediac.number_words import whole
+from fediac.report.contenders import list_contenders
 from fediac.report.csv_file import render_csv
+from fediac.report.document import as_document
 from fediac.report.markdown import render_markdown
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
@@ -49,7 +51,8 @@ def write_report(
         output: The file; ``-`` is standard output, None is ``report.html`` or the like.
         kind: The format; None: by the file's suffix, HTML if it has none.
         target: The accuracy to compare at, as a person writes it; None: the runs' own.
-        as_json: Say so in a JSON document on standard output instead.
+        as_json: Say so in a JSON document on standard output instead, with the
+            report's numbers.
     """
     if as_json and str(output) == "-":
         raise ValueError("--json says where the report is: give -o a file, not -")
@@ -57,16 +60,18 @@ def write_report(
     output = output or Path(f"report.{kind.value}")
     asked = None if target is None else parse_portion(target, name="--target")
     runs, left_out = read_runs(paths)
-    report = Report(runs, choose_target(runs, asked), left_out, own_version())
+    goal = choose_target(runs, asked)
+    report = Report(runs, goal, left_out, own_version())
     content = _render(report, kind)
     if str(output) == "-":
         sys.stdout.write(content)
         return
     _write(output, content)
-    notes = list(cautions(runs, left_out))
+    contenders = list_contenders(runs)
+    notes = cautions(contenders, left_out)
     if as_json:
-        names = [run.label for run in runs]
-        write_json({"output": str(output), "runs": names, "notes": notes})
+        document = as_document(contenders, goal)
+        write_json({"output": str(output), "notes": notes, **document})
         return
     size = whole(len(content.encode()) / 1024)
     lines = [f"{output}: {count(len(runs), 'run')}, {size} KiB"]

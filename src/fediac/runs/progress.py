@@ -13,6 +13,7 @@ from rich.progress import (
 )
 
 from fediac.names import short_name
+from fediac.number_words import mib, seconds
 from fediac.runs.records import Round
 from fediac.runs.settings import RunSettings
 
@@ -78,7 +79,7 @@ class ProgressBars:
         time_s = next(iter(record.time_s.values()))
         note = (
             f"accuracy {100 * record.accuracy:.1f} %  "
-            f"{record.payload_mib:,.0f} MiB  {time_s:,.0f} s simulated"
+            f"{mib(record.payload_mib)}  {seconds(time_s)} simulated"
         )
         if record.votes and not record.chosen:
             note += "  nothing agreed on"

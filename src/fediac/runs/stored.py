@@ -44,7 +44,6 @@ class Run:
         failed: Why it cannot go on; empty where it can.
         notes: What a reader must know about these files.
         label: Its name in a report, unlike that of any other run.
-        look: Which colour, dash and marker it is drawn with.
     """
 
     folder: Path
@@ -56,7 +55,6 @@ class Run:
     failed: str = ""
     notes: tuple[str, ...] = ()
     label: str = ""
-    look: int = 0
 
     @property
     def scenario(self) -> str:

@@ -210,12 +210,12 @@ def test_the_table_shows_what_each_algorithm_came_to() -> None:
     for words in ("algorithm", "rounds", "time, fast switch", "time, slow switch"):
         assert words in text[1]
     assert "MiB to" not in text[1]
-    for words in ("fediac", "7", "65.5 %", "3,197.0", "3,300.0", "12.3 s", "23.4 s"):
+    for words in ("fediac", "7", "65.5 %", "3,197", "3,300", "12.34 s", "23.45 s"):
         assert words in text[3]
 
 
 @pytest.mark.parametrize(
-    ("is_reached", "cell"), [(True, "1,234.6"), (False, "not reached")]
+    ("is_reached", "cell"), [(True, "1,235"), (False, "not reached")]
 )
 def test_with_a_target_the_table_says_what_it_took(
     *, is_reached: bool, cell: str
@@ -223,6 +223,15 @@ def test_with_a_target_the_table_says_what_it_took(
     text = show({"fediac": make_summary(is_reached=is_reached)})
     assert "MiB to 63 %" in text[1]
     assert cell in text[3]
+
+
+def test_small_numbers_have_digits_that_say_something() -> None:
+    small = msgspec.structs.replace(
+        make_summary(), payload_mib=0.0123, wire_mib=0.0456, time_s={"fast": 0.00789}
+    )
+    text = show({"fediac": small})[3]
+    for words in ("0.01230", "0.04560", "0.007890 s"):
+        assert words in text
 
 
 def test_an_earlier_comparison_stays_in_the_summary(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fediac.report.consensus import consensus_notes
+from fediac.report.contenders import list_contenders
 from fediac.report.summary import cautions
 from fediac.runs.stored import Run, read_run
 from tests.runs import edit_rounds, write_run
@@ -141,4 +142,4 @@ def test_an_own_algorithm_has_no_settings_to_name(tmp_path: Path) -> None:
 def test_a_report_says_it_of_the_run(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", [9, 0, 0, 0])
     (note,) = consensus_notes(run)
-    assert cautions([run], []) == [f"{run.label}: {note}"]
+    assert cautions(list_contenders([run]), []) == [f"{run.label}: {note}"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fediac.report.charts import LineChart
+from fediac.report.contenders import list_contenders
 from fediac.report.figures import Figure
 from fediac.report.lines import gamma_by_round
 from fediac.report.reading import read_runs
@@ -19,7 +20,7 @@ def _draw(folder: Path, *errors: list[float]) -> Figure:
         for each, value in zip(rounds, values, strict=True):
             each["gamma"] = value
         write_rounds(run, rounds)
-    figure = gamma_by_round(read_runs([folder])[0])
+    figure = gamma_by_round(list_contenders(read_runs([folder])[0]))
     assert figure is not None
     return figure
 

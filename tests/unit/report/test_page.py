@@ -19,6 +19,7 @@ Field = Callable[[dict[str, Any]], float]
 
 NO_END = {"meta", "link", "input"}
 FIGURES = {
+    "cost",
     "accuracy-time",
     "accuracy-mib",
     "phase-bytes",
@@ -103,7 +104,54 @@ def test_every_figure_has_a_title_drawings_and_a_table(page: str) -> None:
     elements = parse(page).elements
     found = {a["id"] for tag, a in elements if tag == "figure"}
     assert found == FIGURES
-    assert page.count("<details") == len(FIGURES)
+    # The first one's numbers are the table below it.
+    assert page.count("<summary>Data table</summary>") == len(FIGURES) - 1
+
+
+def test_what_few_ask_for_is_folded(page: str) -> None:
+    folded = re.findall(
+        r'<details class="group" id="(\w+)">(.*?)</details>\n(?=<)', page, re.DOTALL
+    )
+    assert [name for name, _ in folded] == ["rounds", "phases", "clients"]
+    assert "open" not in {name for _, a in parse(page).elements for name in a}
+
+
+def test_those_not_in_colour_are_folded_into_the_legend(tmp_path: Path) -> None:
+    for name in ("lean", "other"):
+        write_run(tmp_path / name, "fediac", n_rounds=20)
+    edit_rounds(tmp_path / "other", _double)
+    write_run(tmp_path / "libra", "libra", n_rounds=20)
+    page = make_page(tmp_path)
+    assert "<summary>1 other setting</summary>" in page
+    pressed = re.findall(r'data-toggle="(\d)" aria-pressed="(\w+)"', page)
+    assert pressed == [("0", "true"), ("2", "true"), ("1", "false")]
+    faint = {
+        a["data-contender"]
+        for _, a in parse(page).elements
+        if "faint" in (a.get("class") or "").split()
+    }
+    assert faint == {"1"}
+
+
+def _double(rounds: list[dict[str, Any]]) -> None:
+    for each in rounds:
+        each["payload_mib"] *= 2.0
+
+
+def test_switches_that_agree_are_drawn_once(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fediac", n_rounds=20)
+
+    def agree(rounds: list[dict[str, Any]]) -> None:
+        for each in rounds:
+            each["time_s"]["slow"] = each["time_s"]["fast"]
+
+    edit_rounds(tmp_path / "a", agree)
+    page = make_page(tmp_path)
+    assert "agree within half a percent" in page
+    assert 'data-choice="switch"' not in page
+    charts = data_of(page)["charts"]
+    times = [name for name in charts if name.startswith("accuracy-time")]
+    assert times == ["accuracy-time-fast-and-slow"]
 
 
 def test_every_drawing_names_its_text_alternative(page: str) -> None:
@@ -127,10 +175,10 @@ def test_lines_are_the_numbers_of_rounds_jsonl(page: str, comparison: Path) -> N
         "chosen": (lambda r: r["round"], lambda r: r["chosen"]),
         "gamma": (lambda r: r["round"], lambda r: r["gamma"]),
     }
-    labels = [run["label"] for run in data["runs"]]
+    labels = [each["label"] for each in data["contenders"]]
     for name, (x, y) in fields.items():
         for series in data["charts"][name]["series"]:
-            rounds = read_rounds(comparison / labels[series["run"]])
+            rounds = read_rounds(comparison / labels[series["contender"]])
             assert series["x"] == [x(each) for each in rounds]
             assert series["y"] == [y(each) for each in rounds]
             assert series["rounds"] == [each["round"] for each in rounds]
@@ -173,7 +221,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "<script>alert" not in page
     for written in ("&#34;c&#39;", "&lt;script&gt;alert(1)", "a &amp; b"):
         assert f'<th scope="row">{written}</th>' in page
-    assert [run["label"] for run in data_of(page)["runs"]] == sorted(names)
+    assert [each["label"] for each in data_of(page)["contenders"]] == sorted(names)
 
 
 def test_a_number_and_its_unit_stay_on_one_line(tmp_path: Path) -> None:
@@ -201,7 +249,9 @@ def test_long_runs_are_thinned_and_say_so(
 
 def test_one_round_of_one_run_gives_a_page(tmp_path: Path) -> None:
     page = make_page(write_run(tmp_path / "a", "topk", n_rounds=1))
-    assert {a["id"] for tag, a in parse(page).elements if tag == "figure"} == FIGURES
+    assert {a["id"] for tag, a in parse(page).elements if tag == "figure"} == (
+        FIGURES - {"cost"}
+    )
 
 
 def test_runs_timed_with_unlike_switches_share_the_charts(tmp_path: Path) -> None:
@@ -218,11 +268,21 @@ def test_runs_timed_with_unlike_switches_share_the_charts(tmp_path: Path) -> Non
     assert len(charts["accuracy-time-slow"]["series"]) == 1
 
 
-def test_many_runs_of_one_algorithm_all_look_different(tmp_path: Path) -> None:
+def test_each_seed_has_a_line_of_its_contender(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        write_run(tmp_path / str(seed), "fediac", n_rounds=seed + 1, seed=seed)
+    page = make_page(tmp_path)
+    parse(page)
+    series = data_of(page)["charts"]["accuracy-time-fast"]["series"]
+    assert [each["contender"] for each in series] == [0, 0, 0]
+    assert [len(each["x"]) for each in series] == [2, 3, 4]
+    assert "<td>3</td><td" not in page
+    assert '<th scope="row">fediac</th><td class="n">3</td><td class="n">4</td>' in page
+
+
+def test_more_settings_than_dashes_make_a_page(tmp_path: Path) -> None:
     for number in range(12):
-        write_run(tmp_path / f"seed{number:02}", "fediac", n_rounds=2)
-    runs, _ = read_runs([tmp_path])
-    assert len({run.look for run in runs}) == 12
+        write_run(tmp_path / f"run{number:02}", "fediac", n_rounds=2)
     parse(make_page(tmp_path))
 
 

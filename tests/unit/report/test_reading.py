@@ -46,7 +46,6 @@ def test_runs_of_one_algorithm_are_told_apart_by_folder(tmp_path: Path) -> None:
         write_run(tmp_path / name, "fediac", n_rounds=2)
     runs, _ = read_runs([tmp_path])
     assert [run.label for run in runs] == ["a3", "a4"]
-    assert len({run.look for run in runs}) == 2
 
 
 def test_folders_of_one_name_are_told_apart_by_their_parents(tmp_path: Path) -> None:
@@ -56,15 +55,6 @@ def test_folders_of_one_name_are_told_apart_by_their_parents(tmp_path: Path) -> 
     paths.append(write_run(tmp_path / "a" / "again", "fediac", n_rounds=2))
     runs, _ = read_runs(paths)
     assert [run.label for run in runs] == ["a/run", "b/run", "a/again"]
-
-
-def test_algorithm_keeps_its_look_whoever_else_is_there(tmp_path: Path) -> None:
-    write_comparison(tmp_path / "all")
-    every, _ = read_runs([tmp_path / "all"])
-    alone, _ = read_runs([tmp_path / "all" / "libra"])
-    looks = {run.algorithm: run.look for run in every}
-    assert alone[0].look == looks["libra"]
-    assert len(set(looks.values())) == len(looks)
 
 
 def test_missing_summary_is_noted(tmp_path: Path) -> None:

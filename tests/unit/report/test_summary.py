@@ -1,169 +1,120 @@
 """The report's words: true for every kind of outcome."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fediac.number_words import digits, mib, percent, seconds
+from fediac.report.contenders import Contender, list_contenders
 from fediac.report.reading import read_runs
-from fediac.report.summary import (
-    Headline,
-    cautions,
-    headlines,
-    subtitle,
-    summarize,
-    title,
-)
+from fediac.report.summary import cautions, subtitle, summarize, title
 from fediac.report.target import Target
-from fediac.runs.stored import Run
-from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
+from fediac.report.verdict import judge
+from tests.runs import write_comparison, write_run
+from tests.unit.report.test_target import scale
 
 GOAL = Target(0.63, "")
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> list[Run]:
-    return read_runs([write_comparison(tmp_path)])[0]
+def six(tmp_path: Path) -> list[Contender]:
+    return contenders_in(write_comparison(tmp_path))
 
 
-def _first(run: Run, accuracy: float) -> dict[str, float]:
-    rounds = read_rounds(run.folder)
-    return next(each for each in rounds if each["accuracy"] >= accuracy)
+def contenders_in(*folders: Path) -> list[Contender]:
+    return list_contenders(read_runs(folders)[0])
 
 
-def test_winner_second_best_and_loser_are_named(runs: list[Run]) -> None:
-    text = " ".join(summarize(runs, GOAL))
-    by_name = {run.label: run for run in runs}
-    best, second = _first(by_name["fediac"], 0.63), _first(by_name["libra"], 0.63)
-    less = percent(1.0 - best["payload_mib"] / second["payload_mib"])
-    assert text.startswith(
-        "fediac reached 63 % accuracy with the least traffic: "
-        f"{mib(best['payload_mib'])} of payload ({mib(best['wire_mib'])} on the wire) "
-        f"in {best['round']} rounds, {less} less than the second best, libra "
-        f"({mib(second['payload_mib'])}). It also was there first: after "
-    )
-    assert "topk never reached it. Its best was 60.34 % in round 30." in text
-
-
-def test_run_that_was_faster_is_named_for_each_switch(runs: list[Run]) -> None:
-    def hurry(rounds: list[dict[str, dict[str, float]]]) -> None:
-        for number, each in enumerate(rounds, start=1):
-            each["time_s"]["slow"] = 0.5 * number
-
-    by_name = {run.label: run for run in runs}
-    edit_rounds(by_name["libra"].folder, hurry)
-    again, _ = read_runs([run.folder for run in runs])
-    text = " ".join(summarize(again, GOAL))
-    number = _first(by_name["libra"], 0.63)["round"]
-    earlier = f"was there earlier, after {seconds(0.5 * number)}."
-    assert f"With the slow switch libra {earlier}" in text
-    assert "With the fast switch libra" not in text
-    assert "there first" not in text
-
-
-def test_only_run_that_reached_has_no_second_best(runs: list[Run]) -> None:
-    pair = [run for run in runs if run.label in {"fediac", "topk"}]
-    text = " ".join(summarize(pair, GOAL))
-    assert text.startswith("Only fediac reached 63 % accuracy: ")
-    assert "second best" not in text
-    assert not any("less" in each.number for each in headlines(pair, GOAL))
-
-
-def test_single_run_says_there_is_nothing_to_compare(runs: list[Run]) -> None:
-    text = " ".join(summarize(runs[:1], GOAL))
-    assert text.startswith("fediac reached 63 % accuracy: ")
-    assert text.endswith("There is only this run, so nothing to compare it with.")
-
-
-def _repeat(folder: Path, algorithm: str, *, seed: int) -> Path:
-    """Write a run that sends more with every seed, and takes less time."""
-
-    def edit(rounds: list[dict[str, Any]]) -> None:
-        for each in rounds:
-            each["payload_mib"] *= seed
-            each["time_s"] = dict.fromkeys(each["time_s"], each["round"] / seed)
-
-    run = write_run(folder / f"seed{seed}", algorithm, seed=seed)
-    edit_rounds(run, edit)
-    return run
-
-
-def test_repeats_with_other_seeds_are_told_together(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        _repeat(tmp_path, "libra", seed=seed)
-    runs, _ = read_runs([tmp_path])
-    hit = _first(runs[0], 0.63)
-    payload = f"{digits(hit['payload_mib'])} to {mib(2 * hit['payload_mib'])}"
-    times = f"{digits(hit['round'] / 2)} to {seconds(hit['round'])}"
-    assert " ".join(summarize(runs, GOAL)) == (
-        "libra reached 63 % accuracy, in 2 runs that differ only in the seed: "
-        f"{payload} of payload ({mib(hit['wire_mib'])} on the wire) in {hit['round']} "
-        f"rounds. They took {times} with the fast switch and {times} with the slow "
-        "switch, in simulated time."
-    )
-    assert headlines(runs, GOAL) == [
-        Headline(payload, "payload, libra to 63 %"),
-        Headline(times, "to 63 %, fast switch"),
-        Headline(times, "to 63 %, slow switch"),
-        Headline(f"{hit['round']} rounds", "to 63 %"),
+def test_every_verdict_is_a_sentence_and_the_loser_is_named(
+    six: list[Contender],
+) -> None:
+    sentences = summarize(six, GOAL)
+    least, fast, slow = judge(six, GOAL)
+    assert sentences[:3] == [
+        f"{each.title}: fediac, {each.number} in {each.n_rounds}; {each.compared}."
+        for each in (least, fast, slow)
     ]
-    assert title(runs) == "libra, 2 runs: made-up, test-cnn"
-    assert cautions(runs, []) == []
+    assert sentences[3:] == ["topk never reached it. Its best was 60.34 % in round 30."]
 
 
-def test_only_repeats_that_reached_are_told_with_the_loser(tmp_path: Path) -> None:
-    folders = [_repeat(tmp_path, "libra", seed=seed) for seed in (1, 2)]
-    folders.append(write_run(tmp_path / "topk", "topk"))
-    text = " ".join(summarize(read_runs(folders)[0], GOAL))
-    assert text.startswith("Only libra reached 63 % accuracy, in 2 runs that differ ")
-    assert "topk never reached it." in text
+def test_a_single_run_says_there_is_nothing_to_compare(six: list[Contender]) -> None:
+    first, *_, last = summarize(six[:1], GOAL)
+    assert first.startswith("Least traffic to 63 %: fediac, ")
+    assert "less" not in first
+    assert last == "There is nothing here to compare it with."
 
 
-def test_repeats_of_the_best_are_not_said_to_be_earlier(tmp_path: Path) -> None:
-    folders = [_repeat(tmp_path, "fediac", seed=seed) for seed in (1, 2)]
-    folders.append(write_run(tmp_path / "late", "libra"))
-    text = " ".join(summarize(read_runs(folders)[0], GOAL))
-    assert text.startswith("fediac seed1 reached 63 % accuracy with the least traffic")
-    assert "less than the second best, libra late (" in text
-    assert "earlier" not in text
-    assert "there first" not in text
+def test_seeds_are_told_together(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        scale(write_run(tmp_path / f"seed{seed}", "libra", seed=seed), payload=seed)
+    seeds = contenders_in(tmp_path)
+    least, *_ = judge(seeds, GOAL)
+    first = f"Least traffic to 63 %: libra, {least.number} ({least.spread}) in "
+    assert summarize(seeds, GOAL)[0].startswith(first)
+    assert title(seeds) == "libra, 2 seeds: made-up, test-cnn"
+    assert subtitle(seeds).endswith(" · seeds 1 and 2")
+    assert cautions(seeds, []) == []
 
 
-def test_target_nobody_reached_is_admitted(runs: list[Run]) -> None:
-    text = " ".join(summarize(runs, Target(0.99, "")))
+def test_who_got_there_with_some_seeds_is_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "seed1", "libra", seed=1)
+    write_run(tmp_path / "seed2", "libra", seed=2, n_rounds=3)
+    write_run(tmp_path / "fediac", "fediac")
+    text = " ".join(summarize(contenders_in(tmp_path), GOAL))
+    assert "libra reached it with 1 of 2 seeds, so it has no mean." in text
+    assert "never" not in text
+
+
+def test_target_nobody_reached_is_admitted(six: list[Contender]) -> None:
+    text = " ".join(summarize(six, Target(0.99, "")))
     assert text.startswith(
-        "None of the 6 runs reached 99 % accuracy. The nearest was fediac with 69.8 % "
+        "None of the 6 reached 99 % accuracy. The nearest was fediac with 69.8 % in "
+        "round 24, after "
     )
-    alone = " ".join(summarize(runs[:1], Target(0.99, "")))
+    alone = " ".join(summarize(six[:1], Target(0.99, "")))
     assert alone.startswith(
-        "The run did not reach 99 % accuracy. Its best was 69.8 % in round 24, after "
+        "fediac did not reach 99 % accuracy. Its best was 69.8 % in round 24, after "
     )
-    assert headlines(runs, Target(0.99, ""))[0].number == "69.8 %"
 
 
-def test_without_target_nothing_is_compared(runs: list[Run]) -> None:
-    sentences = summarize(runs[:1], None)
+def test_without_target_nothing_is_compared(six: list[Contender]) -> None:
+    sentences = summarize(six[:1], None)
     assert sentences[0].startswith("fediac had its best accuracy, 69.8 %, in round 24")
     assert sentences[-1] == "No target accuracy is set, so none is compared."
 
 
-def test_title_and_subtitle_say_what_was_run(runs: list[Run]) -> None:
-    assert title(runs) == "6 runs compared: made-up, test-cnn"
-    assert title(runs[:1]) == "fediac: made-up, test-cnn"
-    assert subtitle(runs) == (
+def test_title_and_subtitle_say_what_was_run(
+    six: list[Contender], tmp_path: Path
+) -> None:
+    assert title(six) == "6 algorithms: made-up, test-cnn"
+    assert title(six[:1]) == "fediac: made-up, test-cnn"
+    assert subtitle(six) == (
         "20 clients · 11,173,962 parameters · 12 to 30 rounds · seed 1"
     )
+    other = write_run(tmp_path / "other" / "given", "fediac", tuning="none")
+    pair = contenders_in(tmp_path / "fediac", other)
+    assert title(pair) == "fediac, 2 settings: made-up, test-cnn"
+    three = contenders_in(tmp_path / "fediac", other, tmp_path / "libra")
+    assert title(three) == "2 algorithms, 3 settings: made-up, test-cnn"
 
 
 def test_cautions_name_settings_that_should_not_differ(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "fediac", n_rounds=2)
     write_run(tmp_path / "b", "libra", n_rounds=2, has_summary=False, seed=2)
-    runs, _ = read_runs([tmp_path])
-    notes = cautions(runs, ["topk: no round is finished; left out."])
+    pair = contenders_in(tmp_path)
+    notes = cautions(pair, ["topk: no round is finished; left out."])
     assert notes[0] == "topk: no round is finished; left out."
     assert notes[1].startswith("libra: no summary.json: ")
     assert notes[2] == (
         "The runs differ in more than the algorithm (seed): compare them with care."
     )
-    assert cautions(runs[:1], []) == []
+    assert cautions(pair[:1], []) == []
+
+
+def test_seeds_that_only_some_have_are_no_reason_for_care(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_run(tmp_path / f"fediac{seed}", "fediac", n_rounds=2, seed=seed)
+    write_run(tmp_path / "libra", "libra", n_rounds=2, seed=2)
+    assert cautions(contenders_in(tmp_path), []) == []
+    write_run(tmp_path / "topk", "topk", n_rounds=2, seed=2, tuning="none")
+    (note,) = cautions(contenders_in(tmp_path), [])
+    assert "(tuning)" in note

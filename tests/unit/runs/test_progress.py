@@ -47,7 +47,7 @@ def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
     assert "fediac: rounds" in text
     assert "fediac: clients" in text
     assert "3/20" in text
-    assert "accuracy 62.5 %  1,234 MiB  61 s simulated" in text
+    assert "accuracy 62.5 %  1,234 MiB  61.20 s simulated" in text
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from fediac.paper.figures.panels import (
 )
 from fediac.paper.figures.style import (
     LABELS,
+    PAGE_WIDTH,
+    SMALL,
     add_note,
     line_style,
     save_with_numbers,
@@ -55,8 +57,9 @@ _SIZES = (
 def draw_accuracy(runs: Sequence[Run], path: Path, *, until_s: float) -> Numbers:
     """Draw accuracy against simulated time; return the numbers drawn.
 
-    A column for each scenario and a row for each switch; one scenario alone has its
-    switches side by side. Of several seeds the mean is drawn, in a band of their range.
+    A panel for each scenario, all in one row as wide as a page, with the clock of the
+    first switch; the note says how far that of others is from it. Of several seeds the
+    mean is drawn, in a band of their range.
 
     Args:
         runs: Others than the entrants of the comparison are left out.
@@ -68,28 +71,18 @@ def draw_accuracy(runs: Sequence[Run], path: Path, *, until_s: float) -> Numbers
     """
     check_plot(path)
     numbers = _check_some(accuracy_numbers(runs, until_s=until_s), path)
-    scenarios, switches = _values(numbers, "scenario"), _values(numbers, "switch")
-    titles = {name: find_title(name) for name in scenarios}
-    is_alone = len(scenarios) == 1
-    shape = (1, len(switches)) if is_alone else (len(switches), len(scenarios))
-    panel_size = (4.2, 3.3) if is_alone else (3.0, 2.5)
-    with open_figure(**_size(shape, panel_size)) as figure:
-        axes = figure.subplots(*shape, squeeze=False, sharex=True)
-        places = [(switch, name) for switch in switches for name in scenarios]
-        for panel, (switch, name) in zip(axes.flat, places, strict=True):
-            rows = _select(numbers, scenario=name, switch=switch)
-            draw_lines(panel, rows, until_s=until_s)
-            if is_alone:
-                panel.set_title(f"{titles[name]}: {switch} switch")
-            elif switch == switches[0]:
-                panel.set_title(titles[name])
-            if name == scenarios[0] and not is_alone:
-                panel.set_ylabel(f"{switch} switch\ntest accuracy, %")
-        if is_alone:
-            axes[0, 0].set_ylabel("test accuracy, %")
-        _label_below(axes[-1], "simulated time, s")
-        add_legend(figure, axes.flat)
-        add_note(figure, describe_lines(numbers))
+    scenarios = _values(numbers, "scenario")
+    with open_figure(width=PAGE_WIDTH, height=3.3, text=SMALL) as figure:
+        row = figure.subplots(1, len(scenarios), squeeze=False)[0]
+        for panel, name in zip(row, scenarios, strict=True):
+            inside = _select(numbers, scenario=name)
+            drawn = _select(inside, switch=inside[0]["switch"])
+            draw_lines(panel, drawn, until_s=until_s)
+            panel.set_title(find_title(name).replace(", ", ",\n", 1))
+        row[0].set_ylabel("test accuracy, %")
+        row[len(row) // 2].set_xlabel("simulated time, s")
+        add_legend(figure, row)
+        add_note(figure, describe_lines(numbers), points=SMALL)
         save_with_numbers(
             figure, path, numbers, title="Test accuracy against simulated time"
         )

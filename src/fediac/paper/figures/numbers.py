@@ -1,14 +1,17 @@
 """What the paper's figures show: stored runs -> plain rows of numbers."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from fediac.core.shares import parse_share
 from fediac.errors import RunError
 from fediac.paper.entrants import ON_UNEVEN_DATA
-from fediac.paper.figures.style import ENTRANTS
+from fediac.paper.figures.style import BEST_VOTES, ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
+from fediac.paper.target_rows import make_row
 from fediac.paper.targets import find_target
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
@@ -17,6 +20,7 @@ Row: TypeAlias = dict[str, Any]
 Numbers: TypeAlias = list[Row]
 
 _SWITCHES = ("fast", "slow")
+_OTHER_VOTES = ("fediac-topk-", "fediac-shared-")
 
 
 def accuracy_numbers(runs: Sequence[Run], *, until_s: float) -> Numbers:
@@ -26,21 +30,44 @@ def accuracy_numbers(runs: Sequence[Run], *, until_s: float) -> Numbers:
     range of accuracies; rounds that not all seeds finish in time have none.
 
     Args:
-        runs: Others than the entrants of the comparison are left out.
+        runs: Others than the entrants of the comparison are left out, and of FediAC's
+            other votes all but the best.
         until_s: Rounds that end later are left out.
     """
-    runs = [run for run in runs if run.entrant in ENTRANTS]
     rows: Numbers = []
     for scenario in _in_order(run.scenario for run in runs):
-        inside = [run for run in runs if run.scenario == scenario]
-        target = _mean_target(scenario, inside)
+        every = [run for run in runs if run.scenario == scenario]
+        target = _mean_target(scenario, every)
+        best = find_best_votes(scenario, every)
+        names = [best if name == BEST_VOTES else name for name in ENTRANTS]
+        inside = [run for run in every if run.entrant in names]
         for switch in list_switches(inside):
-            for entrant in ENTRANTS:
+            for entrant in names:
                 seeds = [run for run in inside if run.entrant == entrant]
                 if seeds:
                     row = _accuracy_row(seeds, switch, until_s)
                     rows.append(row | {"target": target})
     return rows
+
+
+def find_best_votes(name: str, runs: Sequence[Run]) -> str | None:
+    """Return which of FediAC's other votes need the least traffic to the target.
+
+    Those of `CANDIDATES` with the target reached by every seed; None without any.
+    """
+    if name not in NAMES:
+        return None
+    scenario = find_scenario(name)
+    spent: dict[str, list[float]] = {}
+    for run in runs:
+        target = find_target(scenario, run.seed, runs)
+        if target is None or not run.entrant.startswith(_OTHER_VOTES):
+            continue
+        row = make_row(run, scenario, target, next(iter(run.last.time_s)))
+        mib = row.spent_mib if row.reached else inf
+        spent.setdefault(run.entrant, []).append(mib)
+    reached = {name: fmean(each) for name, each in spent.items() if inf not in each}
+    return min(reached, key=reached.__getitem__, default=None)
 
 
 def noniid_numbers(runs: Sequence[Run], *, until_s: float = FIGURE_S) -> Numbers:

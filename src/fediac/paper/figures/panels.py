@@ -3,30 +3,40 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fediac.number_words import join, rough_percent
+from fediac.paper.figures.names import plain_name
 from fediac.paper.figures.numbers import Numbers, Row
 from fediac.paper.figures.style import (
+    BEST_VOTES,
     ENTRANTS,
     LABELS,
     NOTE_COLOUR,
+    SMALL,
     line_style,
+    role_of,
+    use_log_axis,
 )
 from fediac.paper.scenarios import find_title
 from fediac.plan.pictures import GREY, Axes, Figure
 
-_N_MARKERS = 12
+_N_MARKERS = 7
 """Markers on a line, about; one for every round would hide it."""
 
 
 def draw_lines(axes: Axes, rows: Numbers, *, until_s: float) -> None:
-    """Draw one scenario on one switch: a line for each entrant, and the target."""
+    """Draw one scenario on one switch: a line for each entrant, and the target.
+
+    Time is logarithmic: some need a hundred times as long as others.
+    """
     if not rows:
         axes.set_axis_off()
         return
     for row in rows:
         _draw_line(axes, row)
+    begins = [row["points"][0]["time_s"] for row in rows if row["points"]]
+    use_log_axis(axes, min(begins, default=until_s / 10.0), until_s)
     if rows[0]["target"] is not None:
         _draw_target(axes, 100.0 * rows[0]["target"])
-    axes.set_xlim(0.0, until_s)
 
 
 def draw_finals(
@@ -58,7 +68,7 @@ def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     ours_first = [LABELS[name] for name in reversed(ENTRANTS)]
     labels = [label for label in ours_first if label in handles]
     labels += [label for label in handles if label not in labels]
-    n_columns = max(2, int(figure.get_size_inches()[0] / 1.9))
+    n_columns = max(2, int(figure.get_size_inches()[0] / 1.7))
     figure.legend(
         [handles[label] for label in labels],
         labels,
@@ -70,10 +80,11 @@ def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
 def describe_lines(numbers: Numbers) -> str:
     """Return what lines do not say: how many seeds, and which ones end early."""
     titles = {row["scenario"]: find_title(row["scenario"]) for row in numbers}
-    note = _describe_seeds(numbers, "line", "band")
+    note = f"{_describe_clock(numbers)} {_describe_seeds(numbers, 'line', 'band')}"
+    note += _describe_best(numbers, titles)
     groups: dict[str, list[str]] = {}
     for entrant in reversed(ENTRANTS):
-        rows = [row for row in numbers if row["entrant"] == entrant]
+        rows = [row for row in numbers if role_of(row["entrant"]) == entrant]
         places = _describe_early(rows, titles)
         if places:
             groups.setdefault(places, []).append(LABELS[entrant].split(" (")[0])
@@ -82,6 +93,43 @@ def describe_lines(numbers: Numbers) -> str:
         parts = [f"{' and '.join(who)} {places}" for places, who in groups.items()]
         note += f" A cross: stopped before {until_s:g} s ({'; '.join(parts)})."
     return note
+
+
+def _describe_clock(numbers: Numbers) -> str:
+    """Return whose clock is drawn, and how far others are from it."""
+    first, *others = dict.fromkeys(row["switch"] for row in numbers)
+    if not others:
+        return f"{first.capitalize()} switch."
+    apart = max(_largest_gap(numbers, first, other) for other in others)
+    return (
+        f"{first.capitalize()} switch; times with the {join(others)} one differ by at "
+        f"most {rough_percent(apart)}."
+    )
+
+
+def _largest_gap(numbers: Numbers, one: str, other: str) -> float:
+    """Return the largest relative difference between two switches' times."""
+    times: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in numbers:
+        for point in row["points"]:
+            key = (row["scenario"], row["entrant"], point["round"])
+            times.setdefault(key, {})[row["switch"]] = point["time_s"]
+    both = [each for each in times.values() if one in each and other in each]
+    return max((abs(each[other] / each[one] - 1.0) for each in both), default=0.0)
+
+
+def _describe_best(numbers: Numbers, titles: Mapping[str, str]) -> str:
+    """Return which votes are FediAC's best in each scenario."""
+    best = {
+        row["scenario"]: row["entrant"]
+        for row in numbers
+        if role_of(row["entrant"]) == BEST_VOTES
+    }
+    words = [
+        f"{titles[scenario]}: {plain_name(entrant).partition(', ')[2]}"
+        for scenario, entrant in best.items()
+    ]
+    return f" Best votes: {'; '.join(words)}." if words else ""
 
 
 def describe_finals(numbers: Numbers, *, until_s: float) -> str:
@@ -112,7 +160,7 @@ def _describe_early(rows: Numbers, titles: Mapping[str, str]) -> str:
 
 
 def _draw_line(axes: Axes, row: Row) -> None:
-    points, entrant = row["points"], row["entrant"]
+    points, entrant = row["points"], role_of(row["entrant"])
     if not points:
         return
     times, values = [point["time_s"] for point in points], _percent(points, "accuracy")
@@ -124,22 +172,20 @@ def _draw_line(axes: Axes, row: Row) -> None:
         band = {"color": style["color"], "alpha": 0.18, "linewidth": 0.0}
         axes.fill_between(times, lowest, highest, **band)
     if row["ends_early"]:
-        cross = {"marker": "x", "markersize": 7.0, "markeredgewidth": 2.0, "zorder": 5}
+        cross = {"marker": "x", "markersize": 5.0, "markeredgewidth": 1.5, "zorder": 5}
         axes.plot(times[-1:], values[-1:], color=style["color"], **cross)
 
 
 def _draw_target(axes: Axes, percent: float) -> None:
-    axes.axhline(percent, color=GREY, linewidth=1.0, linestyle=":")
-    # Beside the panel: inside, lines run through wherever it would stand.
+    axes.axhline(percent, color=GREY, linewidth=0.8, linestyle=":")
+    # At the left, where no line has come so far up yet.
     axes.annotate(
-        f"target\n{percent:.3g} %",
-        (1.0, percent),
+        f"{percent:.3g} %",
+        (0.0, percent),
         xycoords=("axes fraction", "data"),
-        xytext=(2.0, 0.0),
+        xytext=(2.0, 1.5),
         textcoords="offset points",
-        ha="left",
-        va="center",
-        fontsize=7,
+        fontsize=SMALL,
         color=NOTE_COLOUR,
     )
 

@@ -54,7 +54,7 @@ def compare(config: Path, algorithms: str, **changes: Any) -> None:
     compare_command(config, algorithms, **DEFAULTS | changes)
 
 
-def interrupt(*n_clients: object) -> Callable[[ProgressBars], None]:
+def interrupt(n_clients: int) -> Callable[[ProgressBars], None]:
     """What a bar does when Ctrl-C comes after so many clients."""
     left = [n_clients]
 

@@ -123,8 +123,8 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"bits": "tune"}},
-            'fediac.bits must be a whole number or "tuned" or "bound" or "adaptive", '
-            "got 'tune'",
+            'fediac.bits must be a whole number or "tuned" or "bound" or "adaptive" or '
+            "\"coarse\", got 'tune'",
         ),
         (
             {"clients": {"n_participants": 0.5}},

@@ -25,7 +25,7 @@ way up (``lanes``), and votes that follow a budget (``budget_mib``).
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from fediac.compressors.budget import Budget, check_budget, make_budget
 from fediac.compressors.feedback import ErrorFeedback
@@ -162,8 +162,8 @@ class FediAC(ErrorFeedback):
     budget_mib: float | None = None
 
     @classmethod
-    def lean(cls, n_clients: int, **settings: Any) -> "FediAC":  # noqa: ANN401 - as given
-        """Return FediAC with the settings of the preset ``lean``.
+    def lean(cls, n_clients: int, **settings: Any) -> Self:  # noqa: ANN401 - as given
+        """Return the settings of the preset ``lean``.
 
         Args:
             n_clients: Clients of the round.

@@ -226,7 +226,8 @@ class FediAC(ErrorFeedback):
         """
         if self.budget_mib is None:
             return count_share("n_votes", self.n_votes, of=dim, what="dim")
-        return self._budget(dim).count_votes(state or State())
+        state = state or State()
+        return self._budget(dim, state).count_votes(state)
 
     def check_dim(self, dim: int) -> None:
         """Raise unless this many entries can be voted for."""
@@ -256,24 +257,21 @@ class FediAC(ErrorFeedback):
         tail = betainc(needed, self.n_clients - needed + 1, share)
         n_chosen = round(dim * float(tail))
         if self.budget_mib is not None:
-            n_chosen = min(self._budget(dim).n_entries, dim)
-        widths = self._expected_widths
+            n_chosen = self._budget(dim, State()).n_entries
+        widths = self._widths(self.known_bits or _EXPECTED_BITS)
         yield (Expected(Sum, n_chosen, n_chosen, widths, is_agreed=True),)
 
-    def _budget(self, dim: int) -> Budget:
+    def _budget(self, dim: int, state: State) -> Budget:
         """Return what ``budget_mib`` pays for in a round."""
+        bits = self._known_bits(state) or _EXPECTED_BITS
         return make_budget(
             self.budget_mib or 0.0,
             dim=dim,
             n_clients=self.n_clients,
             threshold=self.votes_needed,
             entries_per_vote=self.entries_per_vote,
-            widths=self._expected_widths,
+            widths=self._widths(bits),
         )
-
-    @property
-    def _expected_widths(self) -> Widths:
-        return self._widths(self.known_bits or _EXPECTED_BITS)
 
     def _widths(self, bits: int) -> Widths:
         return lane_widths(bits=bits, n_clients=self.n_clients, lanes=self.lanes)
@@ -327,7 +325,8 @@ class FediAC(ErrorFeedback):
         after, like = replace(state, bits=bits), corrected.values
         if self.budget_mib is None:
             return after
-        return self._budget(like.shape[0]).follow(after, n_chosen, like=like)
+        budget = self._budget(like.shape[0], after)
+        return budget.follow(after, n_chosen, like=like)
 
     def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
         """Return this client's votes, one packed bit per group of entries."""

@@ -1,23 +1,21 @@
 """``preset = "lean"`` in an algorithm's table: settings by one word.
 
 A preset is resolved when settings are read, so runs and their files know none: its
-settings, and the defaults where it has none, are the ground on which the table's other
-keys stand. What a preset says about the run itself, such as ``train.statistics``, holds
-for every algorithm that is run with these settings, so that comparisons stay fair; a
-file that says something else about it is followed.
+settings are the ground on which the table's other keys stand. What a preset says about
+the run itself, such as ``train.statistics``, holds for every algorithm that is run with
+these settings, so that comparisons stay fair; a file that says something else about it
+is followed.
 
 With ``--set`` a preset takes the place of all that the file says about the algorithm.
 """
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict
 from typing import Any
 
 from fediac.compressors import CATALOG
 from fediac.compressors.presets import Preset, presets_of
 from fediac.errors import ConfigError, hint_name
-from fediac.runs.algorithm_tables import table_type
 
 KEY = "preset"
 """What names a preset in a table; no setting may be called so."""
@@ -55,10 +53,8 @@ def fill_table(
     if KEY not in table or not presets_of(CATALOG[algorithm]):
         return dict(table)
     preset = _find(algorithm, table[KEY], source=source)
-    defaults = asdict(table_type(CATALOG[algorithm])())
-    known = {key: value for key, value in defaults.items() if value is not None}
     own = {key: value for key, value in table.items() if key != KEY}
-    return {**known, **preset.settings, **own}
+    return {**preset.settings, **own}
 
 
 def fill_document(document: Mapping[str, Any], *, source: str) -> dict[str, Any]:

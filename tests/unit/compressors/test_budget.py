@@ -45,6 +45,12 @@ def test_rounds_take_what_the_budget_says(budget: float, threshold: int) -> None
     assert np.mean(spent[6:]) == pytest.approx(budget, rel=0.15)
 
 
+@pytest.mark.parametrize("bits", ["bound", "tuned", 9])
+def test_a_budget_knows_the_width_that_was_agreed_on(bits: Any) -> None:
+    agreed = FediAC(N_CLIENTS, law="topk", bits=bits, budget_mib=0.1)
+    assert np.mean(spend(agreed, 12)[6:]) == pytest.approx(0.1, rel=0.15)
+
+
 def test_votes_are_the_same_without_a_budget() -> None:
     plain = FediAC.lean(N_CLIENTS)
     assert plain.count_votes(DIM, State()) == plain.count_votes(DIM) == 100

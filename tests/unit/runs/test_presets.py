@@ -1,5 +1,6 @@
 """A preset in a settings file, and with ``--set``."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,12 @@ from fediac.runs.algorithm_tables import table_type
 from fediac.runs.loop import run_experiment
 from fediac.runs.presets import KEY
 from fediac.runs.setting_list import list_keys
-from fediac.runs.settings import RunSettings, by_key, parse_run, read_settings
+from fediac.runs.settings import by_key, read_settings
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
+from tests.unit.runs.settings_files import parse, write
 
 LEAN: Any = table_type(FediAC)(**FediAC.PRESETS["lean"].settings)
-
-
-def parse(table: dict[str, Any]) -> RunSettings:
-    return parse_run(table, source="run.toml")
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "run.toml"
-    path.write_text(text)
-    return path
 
 
 def test_a_preset_is_resolved_when_a_file_is_read(tmp_path: Path) -> None:
@@ -168,7 +160,5 @@ def test_a_run_with_the_preset_writes_down_what_it_stands_for(
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    import tomllib
-
     document: dict[str, Any] = tomllib.loads((folder / "config.toml").read_text())
     return document

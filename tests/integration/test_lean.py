@@ -15,6 +15,8 @@ PAGE = (ROOT / "docs" / "lean.md").read_text(encoding="utf-8")
 
 ENTRANTS = {
     "lean": "fediac-lean",
+    "lean, but 16 entries a vote": "fediac-lean-e16",
+    "lean, but k = 1 %": "fediac-lean-k1",
     "shared by 16, k = 0.5 %, a = 3, adaptive width": "fediac-shared-k0.5",
     "libra, narrow pairs, k = 0.05 %": "libra-k0.05-bits8-narrow",
     "libra, narrow pairs, k = 0.01 %": "libra-k0.01-bits8-narrow",

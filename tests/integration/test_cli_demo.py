@@ -3,16 +3,19 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
 
 from fediac.api import demo
-from fediac.api.demo import demo_settings
-from fediac.compressors import CATALOG
+from fediac.api.demo import demo_runs, demo_settings
+from fediac.compressors import CATALOG, FediAC
+from fediac.runs.algorithm_tables import table_type
 from fediac.runs.settings import ClientSettings, RunSettings, TrainSettings
 from tests.integration.command import Command, Result
+
+KEYS = {each.name for each in fields(table_type(FediAC))}
 
 SMALL = ("--dim", "20_000", "--clients", "4")
 
@@ -190,11 +193,24 @@ def test_demo_ends_with_a_report_a_summary_and_a_conclusion(
     assert result.code == 0
     assert "No algorithm reached 90 % in these rounds." in result.out
     summary = json.loads((folder / "summary.json").read_text())
-    assert [each["algorithm"] for each in summary["algorithms"]] == list(CATALOG)
+    expected = ["fediac", "fediac-lean", *list(CATALOG)[1:]]
+    assert [each["algorithm"] for each in summary["algorithms"]] == expected
     for each in summary["algorithms"]:
         names = {"accuracy", "rounds", "time_s", "payload_mib", "target"}
         assert names <= set(each)
-    assert "<svg" in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "<svg" in page
+    assert all(f'<th scope="row">{name}</th>' in page for name in expected)
+
+
+def test_the_demos_lean_run_is_the_preset() -> None:
+    runs = demo_runs(demo_settings(3))
+    table = runs["fediac-lean"].of("fediac")
+    assert asdict(table) == {
+        key: value for key, value in asdict(FediAC.lean(20)).items() if key in KEYS
+    }
+    others = {each for name, each in runs.items() if name != "fediac-lean"}
+    assert {each.of("fediac") for each in others} == {table_type(FediAC)()}
 
 
 def test_demo_leaves_a_folder_alone_that_is_not_its_own(

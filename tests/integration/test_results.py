@@ -154,6 +154,7 @@ CIFAR_ROWS = {
 """Row of the README -> entrant; of a family, whichever got to the target."""
 
 DIGITS_ROWS = {
+    "FediAC, the preset lean": "fediac-lean",
     "FediAC, 16 parameters a vote, k = 0.5 %": "fediac-shared-k0.5",
     "libra, k = 0.05 %, narrow pairs": "libra-k0.05-bits8-narrow",
     "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",

@@ -92,12 +92,40 @@ def compare_algorithms(
     """
     if not algorithms:
         raise ConfigError(f"algorithms must name some of {', '.join(CATALOG)}")
-    if (folder / ROUNDS).exists():
-        raise ConfigError(f"{folder}: holds a single run; give another --out")
     runs = {
         name: replace(settings, algorithm=algorithm)
         for name, algorithm in by_short_name(algorithms).items()
     }
+    return compare_runs(
+        runs,
+        folder,
+        resumes=resumes,
+        observer=observer,
+        allows_other_kernels=allows_other_kernels,
+    )
+
+
+def compare_runs(
+    runs: Mapping[str, RunSettings],
+    folder: Path,
+    *,
+    resumes: bool,
+    observer: Observer | None = None,
+    allows_other_kernels: bool = False,
+) -> Comparison:
+    """Run each of ``runs`` into its own folder; see `compare_algorithms`.
+
+    Args:
+        runs: Name of a folder -> settings; they differ in algorithms and these's own
+            settings alone.
+        folder: Gets the folders, and ``summary.json``.
+        resumes: Go on where runs were interrupted; runs that are complete stay.
+        observer: Is told about every round of every run.
+        allows_other_kernels: Go on where the last bits will be others.
+    """
+    if (folder / ROUNDS).exists():
+        raise ConfigError(f"{folder}: holds a single run; give another --out")
+    settings = next(iter(runs.values()))
     for name, each in runs.items():
         require_algorithm(each.algorithm)
         check_folder(

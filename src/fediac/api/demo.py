@@ -1,4 +1,7 @@
-"""The demo: every algorithm trains the same model on the same data and network."""
+"""The demo: every algorithm trains the same model on the same data and network.
+
+FediAC does so twice: with the paper's settings, and with those of the preset ``lean``.
+"""
 
 import shutil
 import sys
@@ -11,8 +14,8 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from fediac.api.compare import compare_algorithms, make_table
-from fediac.compressors import CATALOG
+from fediac.api.compare import compare_runs, make_table
+from fediac.compressors import CATALOG, FediAC
 from fediac.console import open_console, write_json
 from fediac.errors import ConfigError, RunError
 from fediac.files import require_folder, write_whole
@@ -28,6 +31,7 @@ from fediac.runs.settings import (
 from fediac.runs.stored import read_run
 
 TARGET = 0.9
+LEAN = "fediac-lean"
 REPORT = "report.html"
 MARK = ".demo"
 
@@ -40,11 +44,24 @@ def demo_settings(n_rounds: int) -> RunSettings:
     )
 
 
-class LiveTable:
-    """A table of all algorithms in a terminal, updated while they run."""
+def demo_runs(settings: RunSettings) -> dict[str, RunSettings]:
+    """Return the runs of the demo by the names of their folders.
 
-    def __init__(self, live: Live) -> None:
+    The model has no batch norm, so the preset's statistics are nobody's advantage.
+    """
+    lean = settings
+    for key, value in FediAC.PRESETS["lean"].settings.items():
+        lean = lean.changed(f"fediac.{key}", value)
+    runs = {name: settings.changed("algorithm", name) for name in CATALOG}
+    return {"fediac": runs["fediac"], LEAN: lean, **runs}
+
+
+class LiveTable:
+    """A table of all runs in a terminal, updated while they go on."""
+
+    def __init__(self, live: Live, runs: Mapping[str, RunSettings]) -> None:
         self._live = live
+        self._runs = runs
         self._target = TARGET
         self._rounds: dict[str, list[Round]] = {}
         self._current = ""
@@ -55,8 +72,9 @@ class LiveTable:
         n_clients: int,  # noqa: ARG002 - as every observer is told
         before: Round | None,
     ) -> None:
-        """Begin the next algorithm's row."""
-        self._current = settings.algorithm
+        """Begin the next run's row."""
+        names = (name for name, each in self._runs.items() if each == settings)
+        self._current = next(names)
         self._rounds[self._current] = [] if before is None else [before]
 
     def client_done(self) -> None:
@@ -87,16 +105,14 @@ def run_demo(folder: Path, *, n_rounds: int, as_json: bool) -> None:
     write_whole(folder / MARK, "A demo's folder: the next demo empties it.\n")
     console = open_console()
     is_live = sys.stdout.isatty() and not as_json
+    runs = demo_runs(demo_settings(n_rounds))
     with Live(console=console, auto_refresh=is_live, transient=True) as live:
-        observer = LiveTable(live) if is_live else None
-        settings = demo_settings(n_rounds)
-        compared = compare_algorithms(
-            settings, list(CATALOG), folder, resumes=False, observer=observer
-        )
+        observer = LiveTable(live, runs) if is_live else None
+        compared = compare_runs(runs, folder, resumes=False, observer=observer)
     if compared.failures:
         raise RunError("; ".join(": ".join(each) for each in compared.failures.items()))
     summaries = {
-        name: _at_target(folder / name, summary)
+        name: replace(_at_target(folder / name, summary), algorithm=name)
         for name, summary in compared.summaries.items()
     }
     document = {"target": TARGET, "algorithms": list(summaries.values())}
@@ -117,7 +133,7 @@ def _make_anew(folder: Path) -> None:
     """
     if not folder.exists():
         return
-    own = {MARK, REPORT, SUMMARY, *CATALOG}
+    own = {MARK, REPORT, SUMMARY, LEAN, *CATALOG}
     names = {each.name for each in folder.iterdir()}
     if names and not (MARK in names and names <= own):
         raise ConfigError(

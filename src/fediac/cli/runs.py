@@ -203,6 +203,7 @@ def _demo(
 ) -> None:
     """Train a digit classifier with every algorithm and write a report.
 
+    FediAC has the paper's settings, and in fediac-lean those of its preset lean.
     There are 20 clients, each with the digits of three real writers, a fast switch, and
     uplinks that follow traces from New York. The results are DIR/report.html and
     DIR/summary.json.

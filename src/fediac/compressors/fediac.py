@@ -17,14 +17,17 @@ Deviations, all of which keep the paper's mathematics:
 
 Not in the paper, and off by default: neighbouring entries that share a vote
 (``entries_per_vote``, see `fediac.core.groups`), a width that grows
-(``bits="adaptive"``), residuals that fade (``fade``), peaks that are clipped
-(``clip``), and lanes that are narrow on their way up (``lanes``).
+(``bits="adaptive"``) or leaves a level only a few steps (``bits="coarse"``), residuals
+that fade (``fade``), peaks that are clipped (``clip``), lanes that are narrow on their
+way up (``lanes``), and votes that follow a budget (``budget_mib``).
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from fediac.compressors.budget import Budget, check_budget, make_budget
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import (
     Asks,
@@ -33,6 +36,7 @@ from fediac.compressors.forecast import (
     Conditions,
     Expected,
 )
+from fediac.compressors.presets import Preset
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
 from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.shared_steps import add_levels, unsent
@@ -64,20 +68,21 @@ from fediac.core.quantize import (
 from fediac.core.rng import Stream
 from fediac.core.shares import Share
 from fediac.core.tuning import best_bits
-from fediac.core.types import Update
+from fediac.core.types import Packed, Update
 from fediac.core.voting import LAWS, Law
 from fediac.core.widths import (
     Lanes,
     Widths,
     check_rule,
     every_widths,
+    fewest_bits,
     lane_widths,
     make_grid,
     next_width,
 )
 from fediac.errors import ArgumentError
 
-BitsRule = Literal["tuned", "bound", "adaptive"]
+BitsRule = Literal["tuned", "bound", "adaptive", "coarse"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
 _EXPECTED_BITS = 12
@@ -85,6 +90,28 @@ _EXPECTED_BITS = 12
 
 _SPARE_BITS = 6
 """Beyond what N clients need, where no law can be fitted: 32 levels up and down."""
+
+_COARSE_LIMIT = 3
+"""Steps of a level up and down with ``coarse``: 7 bits for 20 clients, 3 on the way."""
+
+_PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "paper": Preset("the paper's settings, which are the defaults"),
+        "lean": Preset(
+            "the least traffic to an accuracy, by one rule for all data",
+            settings={
+                "n_votes": "0.5%",
+                "threshold": "10%",
+                "bits": "coarse",
+                "law": "topk",
+                "entries_per_vote": 32,
+                "clip": 2.0,
+                "lanes": "dense",
+            },
+            beside={"train.statistics": "recalibrate"},
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +129,8 @@ class FediAC(ErrorFeedback):
             clients that join later. ``adaptive`` starts at the bound, and a client asks
             for the next width whenever rounding left as much of the entries it sent as
             they had; clients with far smaller updates than others ask for many bits.
+            ``coarse`` is the fewest in which a level has three steps up and down, 7 for
+            20 clients: nobody asks for anything.
         law: How votes are drawn: ``bernoulli``, independently for every entry;
             ``draws``, the paper's k draws; ``topk``, the k largest.
         entries_per_vote: Neighbouring entries that share a vote and are sent together:
@@ -115,7 +144,13 @@ class FediAC(ErrorFeedback):
             ``dense``, only as many bits up as a client's own levels need, for the same
             sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
+        budget_mib: MiB of payload that all clients together send and receive in a
+            round. A client's k then follows what its last round had agreed on, and
+            n_votes is not used. Single rounds may take more; statistics of batch norm
+            are not in it.
     """
+
+    PRESETS: ClassVar[Mapping[str, Preset]] = _PRESETS
 
     n_votes: Share = "5%"
     threshold: Share = "15%"
@@ -124,6 +159,17 @@ class FediAC(ErrorFeedback):
     entries_per_vote: int = 1
     clip: float | None = None
     lanes: Lanes = "same"
+    budget_mib: float | None = None
+
+    @classmethod
+    def lean(cls, n_clients: int, **settings: Any) -> Self:  # noqa: ANN401 - as given
+        """Return the settings of the preset ``lean``.
+
+        Args:
+            n_clients: Clients of the round.
+            settings: Those that shall be others.
+        """
+        return cls(n_clients, **{**cls.PRESETS["lean"].settings, **settings})
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)
@@ -142,6 +188,7 @@ class FediAC(ErrorFeedback):
                 "bits", f"must be a number or {rules}, got {self.bits!r}"
             )
         check_length("entries_per_vote", self.entries_per_vote)
+        check_budget(self.budget_mib)
 
     @property
     def votes_needed(self) -> int:
@@ -160,11 +207,27 @@ class FediAC(ErrorFeedback):
         Only the paper's votes were compared.
         """
         is_usual = self.law == "bernoulli" and self.n_votes == "5%"
+        is_usual = is_usual and self.budget_mib is None
         return (82, 126) if is_usual and self.entries_per_vote == 1 else None
 
-    def count_votes(self, dim: int) -> int:
-        """Return how many of ``dim`` entries a client votes for."""
-        return count_share("n_votes", self.n_votes, of=dim, what="dim")
+    @property
+    def known_bits(self) -> int | None:
+        """The width of sums; None if clients are still to agree on it."""
+        if self.bits == "coarse":
+            return fewest_bits(n_clients=self.n_clients, limit=_COARSE_LIMIT)
+        return self.bits if isinstance(self.bits, int) else None
+
+    def count_votes(self, dim: int, state: State | None = None) -> int:
+        """Return how many of ``dim`` entries a client votes for.
+
+        Args:
+            dim: All entries.
+            state: The client's, which matters where there is a budget; None: new.
+        """
+        if self.budget_mib is None:
+            return count_share("n_votes", self.n_votes, of=dim, what="dim")
+        state = state or State()
+        return self._budget(dim, state).count_votes(state)
 
     def check_dim(self, dim: int) -> None:
         """Raise unless this many entries can be voted for."""
@@ -173,8 +236,8 @@ class FediAC(ErrorFeedback):
     def asks(self) -> Iterator[Asks]:
         """Yield a tally and a sum."""
         yield AsksTally(self.votes_needed)
-        if isinstance(self.bits, int):
-            yield AsksSum((self._widths(self.bits),))
+        if self.known_bits is not None:
+            yield AsksSum((self._widths(self.known_bits),))
         else:
             yield AsksSum(every_widths(n_clients=self.n_clients, lanes=self.lanes))
 
@@ -193,8 +256,22 @@ class FediAC(ErrorFeedback):
         share = self.count_votes(dim) / dim
         tail = betainc(needed, self.n_clients - needed + 1, share)
         n_chosen = round(dim * float(tail))
-        bits = self.bits if isinstance(self.bits, int) else _EXPECTED_BITS
-        yield (Expected(Sum, n_chosen, n_chosen, self._widths(bits), is_agreed=True),)
+        if self.budget_mib is not None:
+            n_chosen = self._budget(dim, State()).n_entries
+        widths = self._widths(self.known_bits or _EXPECTED_BITS)
+        yield (Expected(Sum, n_chosen, n_chosen, widths, is_agreed=True),)
+
+    def _budget(self, dim: int, state: State) -> Budget:
+        """Return what ``budget_mib`` pays for in a round."""
+        bits = self._known_bits(state) or _EXPECTED_BITS
+        return make_budget(
+            self.budget_mib or 0.0,
+            dim=dim,
+            n_clients=self.n_clients,
+            threshold=self.votes_needed,
+            entries_per_vote=self.entries_per_vote,
+            widths=self._widths(bits),
+        )
 
     def _widths(self, bits: int) -> Widths:
         return lane_widths(bits=bits, n_clients=self.n_clients, lanes=self.lanes)
@@ -204,30 +281,24 @@ class FediAC(ErrorFeedback):
     ) -> Round:
         """Yield a tally and a sum; return the mean update, next state and facts."""
         dim = corrected.values.shape[0]
-        votes = draw_group_votes(
-            corrected,
-            self.count_votes(dim),
-            stream.purpose("votes"),
-            law=self.law,
-            length=self.entries_per_vote,
-        )
+        votes = self.vote(corrected, state, stream)
         n_votes = count_bits(votes)
         consensus: Consensus = yield from ask(
             Tally(
                 votes,
                 dim=count_groups(dim, self.entries_per_vote),
                 threshold=self.votes_needed,
-                peak=float32_above(self._offered_peak(corrected)),
+                peak=float32_above(self._offered_peak(corrected, state)),
                 bits=self._known_bits(state),
             )
         )
         peak = consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
-            after = replace(state, bits=consensus.bits or None)
+            after = self._after(corrected, state, 0, bits=consensus.bits or None)
             return unsent(
                 corrected, after, n_votes=n_votes, bits=consensus.bits, peak=peak
             )
-        bits = consensus.bits or (yield from self._agree_bits(corrected, peak))
+        bits = consensus.bits or (yield from self._agree_bits(corrected, state, peak))
         gia = spread_groups(consensus.gia, dim, self.entries_per_vote)
         grid = make_grid(
             peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
@@ -243,29 +314,50 @@ class FediAC(ErrorFeedback):
             left_energy=added.left_energy,
             n_clamped=added.sent.n_clamped,
         )
-        after = replace(state, bits=self._next_bits(bits, added.sent))
+        bits = self._next_bits(bits, added.sent)
+        after = self._after(corrected, state, facts.n_chosen, bits=bits)
         return Outcome(added.mean, after, facts)
 
-    def _offered_peak(self, corrected: Corrected) -> float:
+    def _after(
+        self, corrected: Corrected, state: State, n_chosen: int, *, bits: int | None
+    ) -> State:
+        """Return the next state, which knows what the votes of this round came to."""
+        after, like = replace(state, bits=bits), corrected.values
+        if self.budget_mib is None:
+            return after
+        budget = self._budget(like.shape[0], after)
+        return budget.follow(after, n_chosen, like=like)
+
+    def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
+        """Return this client's votes, one packed bit per group of entries."""
+        return draw_group_votes(
+            corrected,
+            self.count_votes(corrected.values.shape[0], state),
+            stream.purpose("votes"),
+            law=self.law,
+            length=self.entries_per_vote,
+        )
+
+    def _offered_peak(self, corrected: Corrected, state: State) -> float:
         if self.clip is None:
             return corrected.peak
-        n_votes = self.count_votes(corrected.values.shape[0])
+        n_votes = self.count_votes(corrected.values.shape[0], state)
         return clipped_peak(corrected, n_votes, self.clip)
 
     def _known_bits(self, state: State) -> int:
         """Return the width that this client knows; 0 if it has yet to be agreed on."""
-        if isinstance(self.bits, int):
-            return self.bits
+        if self.known_bits is not None:
+            return self.known_bits
         if state.bits is None:
             return 0
         # It may have been agreed on by fewer clients than there are now.
         return max(state.bits, self._least_bits)
 
     def _agree_bits(
-        self, corrected: Corrected, peak: float
+        self, corrected: Corrected, state: State, peak: float
     ) -> Generator[tuple[Exchange, ...], Any, int]:
         """Ask for the widest width that a client wants, as the peak of all wishes."""
-        wished = self._fitted_bits(corrected, peak)
+        wished = self._fitted_bits(corrected, state, peak)
         widest: Peak = yield from ask(Max(float(wished), phase="width"))
         return int(widest.peak)
 
@@ -285,11 +377,12 @@ class FediAC(ErrorFeedback):
             return bits
         return next_width(bits=bits, n_clients=self.n_clients, lanes=self.lanes)
 
-    def _fitted_bits(self, corrected: Corrected, peak: float) -> int:
+    def _fitted_bits(self, corrected: Corrected, state: State, peak: float) -> int:
         """Return the width for the power law that this client's update follows.
 
         Args:
             corrected: The update.
+            state: The client's.
             peak: The largest magnitude of all clients.
         """
         if corrected.peak < MIN_PEAK:  # others decide
@@ -302,7 +395,7 @@ class FediAC(ErrorFeedback):
         setting = Setting(
             dim=dim,
             n_clients=self.n_clients,
-            n_votes=self.count_votes(dim),
+            n_votes=self.count_votes(dim, state),
             threshold=self.votes_needed,
             alpha=fit.alpha,
             is_drawn=self.law != "topk",

@@ -47,6 +47,14 @@ def lane_widths(*, bits: int, n_clients: int, lanes: Lanes) -> Widths:
     return next((up, down) for up, down in _WORDS if up >= bits_up and down >= bits)
 
 
+def fewest_bits(*, n_clients: int, limit: int) -> int:
+    """Return the width of the narrowest sums whose levels may be as large as ``limit``.
+
+    It is the least whose `level_limit` for so many clients is not below that.
+    """
+    return (n_clients * limit).bit_length() + 1
+
+
 def every_widths(*, n_clients: int, lanes: Lanes) -> tuple[Widths, ...]:
     """Return all widths that lanes may have, whatever clients agree on."""
     least = n_clients.bit_length() + 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from fediac.compressors import FediAC
 from fediac.core.shares import parse_share
 from fediac.errors import ConfigError, hint_name
 from fediac.runs.settings import RunSettings, as_document
@@ -109,6 +110,15 @@ def _shared(
     )
 
 
+def _lean(setting: str, suffix: str = "", **changes: Any) -> Entrant:  # noqa: ANN401 - settings
+    """Return FediAC with the preset ``lean``, or with some of it changed."""
+    preset = FediAC.PRESETS["lean"]
+    own = {**preset.settings, **changes}
+    settings = {f"fediac.{name}": value for name, value in own.items()}
+    settings |= preset.beside
+    return Entrant(f"fediac-lean{suffix}", "fediac", tuple(settings.items()), setting)
+
+
 CANDIDATES: dict[str, tuple[Entrant, ...]] = {
     "fediac": tuple(
         Entrant(f"fediac-a{a}", "fediac", (("fediac.threshold", a), _TUNED), f"a = {a}")
@@ -180,6 +190,15 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         )
         for share, a in (("2", 3), ("5", 3), ("5", 4), ("10", 8))
     ),
+    "fediac-lean": (
+        _lean("the preset"),
+        *(
+            _lean(f"k = {share} %", f"-k{share}", n_votes=f"{share}%")
+            for share in ("0.2", "1", "2")
+        ),
+        _lean("a = 15 %", "-a15", threshold="15%"),
+        _lean("16 entries a vote", "-e16", entries_per_vote=16),
+    ),
 }
 """Family -> the settings that the paper chose from (Sec. V-A3), and more.
 
@@ -187,7 +206,7 @@ Where the best of the paper's settings was the smallest, as for SwitchML and lib
 go on until it is inside: 20 clients need 6 bits at least. ``libra-narrow`` is ours: an
 entry of the paper's takes 64 bits, but neither a level nor an index needs 32.
 
-The last five are ours, too. In ``fediac-topk`` clients vote for exactly their k largest
+The last six are ours, too. In ``fediac-topk`` clients vote for exactly their k largest
 entries; they agree more often then, so higher thresholds are worth a try. The width is
 the paper's, which was the better one in all rows. In ``fediac-shared`` they vote for
 the groups of 16 entries that hold the largest; votes are so cheap then that fewer
@@ -196,7 +215,9 @@ bound, hence the width grows where it must; but it begins at the bound, which ma
 wider than it has to be, hence ``fediac-shared-bits``. A shared vote costs the same
 whatever k is, so the threshold may go up and down with it: ``fediac-shared-votes``.
 Where few entries are sent, a residual is many rounds old when its turn comes; in
-``fediac-shared-fade`` a tenth of it is forgotten every round.
+``fediac-shared-fade`` a tenth of it is forgotten every round. ``fediac-lean`` is the
+preset (docs/lean.md says how it was chosen), once as it is and else with one number
+changed; its statistics are recalibrated.
 """
 
 

@@ -45,7 +45,8 @@ _LEGEND = (
     "bits; `-narrow`: indices have as many bits as they need; `-topk`: votes for "
     "the k largest, `-shared`: and 16 entries share one, with "
     "threshold 3 and an adaptive width unless one of them is given; `-fade0.1`: a "
-    "client forgets a tenth of its residual every round."
+    "client forgets a tenth of its residual every round; `-lean`: the preset lean, and "
+    "what differs from it, with recalibrated statistics where there is batch norm."
 )
 """What entrants' names mean, for who has not read sweeps.md."""
 

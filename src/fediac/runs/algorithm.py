@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fediac.compressors import Compressor, FedAvg, find
+from fediac.compressors import Compressor, FedAvg, FediAC, find
 from fediac.compressors.forecast import (
     AsksIndexedSum,
     AsksSum,
@@ -20,6 +20,7 @@ from fediac.names import is_own
 from fediac.plan.networks import bounded_memory
 from fediac.plugins import make_own
 from fediac.runs.algorithm_tables import table_type
+from fediac.runs.presets import fill_table
 from fediac.runs.settings import RunSettings, parse_settings
 from fediac.runs.toml_tables import apply_overrides
 from fediac.switch import Switch
@@ -95,7 +96,7 @@ def make_named(
             )
         return make_own(name, n_clients=n_clients, dim=dim)
     algorithm = find(name)
-    given = apply_overrides({}, overrides)
+    given = fill_table(name, apply_overrides({}, overrides), source="--set")
     kind = table_type(algorithm)
     table = parse_settings(kind, given, source="--set", name=name)
     compressor: Compressor = algorithm(n_clients, **asdict(table))
@@ -117,9 +118,9 @@ def check_algorithm(
         FediacError, ValueError: Its settings do not fit each other, the model, the
             clients or the switch.
     """
-    _check_tuning(settings)
     known = {"n_clients": n_clients, "dim": dim}
     first = make_compressor(settings, **known, settled=Settled())
+    _check_tuning(settings, first)
     if is_tuned_by_server(settings):  # what it will set is not known, but the rest is
         numbers = {"threshold": 1, "bits": "bound"}
         make_compressor(settings, **known, settled=Settled(numbers))
@@ -150,15 +151,14 @@ def require_no_server(settings: RunSettings, *, n_clients: int, dim: int) -> Non
     )
 
 
-def _check_tuning(settings: RunSettings) -> None:
+def _check_tuning(settings: RunSettings, compressor: Compressor) -> None:
     """Refuse FediAC without a width where nobody may choose one."""
-    if settings.algorithm != "fediac" or settings.tuning != "none":
+    if settings.tuning != "none" or settings.algorithm != "fediac":
         return
-    bits = settings.of("fediac").bits
-    if not isinstance(bits, int):
+    if isinstance(compressor, FediAC) and compressor.known_bits is None:
         raise ConfigError(
-            "fediac.bits must be a number when tuning is 'none', "
-            f"got {bits!r}; give one, or let tuning be 'local'"
+            "fediac.bits must be a number or 'coarse' when tuning is 'none', "
+            f"got {compressor.bits!r}; give one, or let tuning be 'local'"
         )
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
+from fediac.compressors import CATALOG
 from fediac.console import write_json
 from fediac.docstrings import read_attributes
+from fediac.runs.presets import KEY, describe_presets, preset_names
 from fediac.runs.setting_types import describe_kind
 from fediac.runs.settings import RunSettings
 
@@ -53,6 +55,9 @@ def list_keys() -> Iterator[Key]:
     tables |= dict(settings.tables)
     yield from _list_values(settings, "", without=(*tables, "tables"))
     for name, table in tables.items():
+        if name in CATALOG and preset_names(name):
+            words = " or ".join(f'"{each}"' for each in preset_names(name))
+            yield Key(name, KEY, words, None, describe_presets(name))
         yield from _list_values(table, name)
 
 

@@ -15,6 +15,7 @@ from fediac.core.shares import Share
 from fediac.defaults import COMPUTE_S, REGISTER_BYTES
 from fediac.errors import ArgumentError, ConfigError, hint_name
 from fediac.runs.algorithm_tables import default_tables, table_types
+from fediac.runs.presets import fill_document, make_room
 from fediac.runs.setting_types import Portion, Seed, convert
 from fediac.runs.toml_tables import apply_overrides, read_table
 from fediac.training.local_settings import LocalSettings
@@ -238,7 +239,8 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     table = read_table(path)
     given = apply_overrides({}, overrides)
     parse_run(given, source="--set")  # the file is not to blame
-    return parse_file(apply_overrides(table, overrides), source=str(path))
+    ground = make_room(table, given)
+    return parse_file(apply_overrides(ground, overrides), source=str(path))
 
 
 def parse_file(document: Mapping[str, Any], *, source: str) -> RunSettings:
@@ -263,7 +265,7 @@ def parse_run(document: Mapping[str, Any], *, source: str) -> RunSettings:
     algorithms = table_types()
     kinds = _kinds_of(RunSettings) | algorithms
     del kinds["tables"]
-    values = _parse(kinds, document, source=source)
+    values = _parse(kinds, fill_document(document, source=source), source=source)
     tables = {name: values.pop(name, kind()) for name, kind in algorithms.items()}
     return RunSettings(**values, tables=tuple(tables.items()))
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from fediac.compressors import FediAC
 from fediac.core.quantize import level_limit
 from fediac.errors import ConfigError
 from fediac.paper.entrants import (
@@ -15,6 +16,7 @@ from fediac.paper.entrants import (
     vary_scale,
 )
 from fediac.paper.scenarios import find_scenario
+from fediac.runs.algorithm import Settled, make_compressor
 from fediac.runs.settings import RunSettings
 from tests.support import refuses
 
@@ -112,6 +114,27 @@ def test_residuals_that_fade_are_a_family_of_their_own() -> None:
         changed = usual.changed("fediac.n_votes", votes)
         changed = changed.changed("fediac.threshold", threshold)
         assert each == changed.changed("fediac.fade", 0.1)
+
+
+def test_lean_is_the_preset_whatever_its_scenario_has() -> None:
+    lean = CANDIDATES["fediac-lean"][0]
+    assert lean.name == "fediac-lean"
+    for settings in (IID, NONIID):
+        changed = lean.apply(settings)
+        compressor = make_compressor(
+            changed, n_clients=20, dim=10**6, settled=Settled()
+        )
+        assert compressor == FediAC.lean(20)
+        assert changed.train.statistics == "recalibrate"
+        assert (
+            replace(changed, train=settings.train, tables=settings.tables) == settings
+        )
+
+
+def test_of_lean_one_number_is_changed_at_a_time() -> None:
+    lean, *others = CANDIDATES["fediac-lean"]
+    for other in others:
+        assert len(set(other.changes) - set(lean.changes)) == 1
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:

@@ -156,13 +156,13 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
         ({"data": {"max_size": 0}}, "data.max_size must be at least 1, got 0"),
         (
             {"tuning": "none"},
-            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
-            "give one, or let tuning be 'local'",
+            "fediac.bits must be a number or 'coarse' when tuning is 'none', got "
+            "'bound'; give one, or let tuning be 'local'",
         ),
         (
             {"tuning": "none", "fediac": {"bits": "bound"}},
-            "fediac.bits must be a number when tuning is 'none', got 'bound'; "
-            "give one, or let tuning be 'local'",
+            "fediac.bits must be a number or 'coarse' when tuning is 'none', got "
+            "'bound'; give one, or let tuning be 'local'",
         ),
     ],
 )

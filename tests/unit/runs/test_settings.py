@@ -12,20 +12,10 @@ from fediac.runs.settings import (
     RunSettings,
     StopSettings,
     list_differing,
-    parse_run,
     read_settings,
 )
 from tests.support import refuses
-
-
-def parse(table: dict[str, Any]) -> RunSettings:
-    return parse_run(table, source="run.toml")
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "run.toml"
-    path.write_text(text)
-    return path
+from tests.unit.runs.settings_files import parse, write
 
 
 def test_an_empty_file_is_the_default_run(tmp_path: Path) -> None:
@@ -123,8 +113,8 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"bits": "tune"}},
-            'fediac.bits must be a whole number, "tuned", "bound" or "adaptive", '
-            "got 'tune'",
+            'fediac.bits must be a whole number, "tuned", "bound", "adaptive" or '
+            "\"coarse\", got 'tune'",
         ),
         (
             {"clients": {"n_participants": 0.5}},

@@ -1,0 +1,151 @@
+"""What was tried against starving consensus and old residuals, see docs/lean.md.
+
+None of it is in the package. Each is the preset ``lean`` with one thing more, and runs
+as any algorithm of one's own, from the repository's root:
+
+    fediac run results/digits/runs/digits-iid.zip/fediac-lean/seed1/config.toml \
+        --set algorithm=benchmarks.cures:rotating_4 --out runs/rotating-4
+
+and with ``digits-noniid``, ``seed2`` and ``seed3``.
+"""
+
+from dataclasses import dataclass, replace
+
+from array_api_compat import array_namespace, device
+
+from fediac import FediAC
+from fediac.core.groups import count_groups, group_peaks
+from fediac.extend import (
+    Corrected,
+    Packed,
+    Round,
+    State,
+    Stream,
+    Update,
+    largest,
+    pack_bits,
+    unpack_bits,
+)
+
+
+def _require(kept: Update | None) -> Update:
+    if kept is None:
+        raise ValueError("residual must be True to fade, got False")
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class FadingByAge(FediAC):
+    """Entries that were not sent for ``age`` rounds lose a share of what is left."""
+
+    age: int = 10
+    share: float = 0.2
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+    ) -> Round:
+        """Run FediAC's round, then look at what it has left alone."""
+        kept = _require(kept)
+        xp = array_namespace(kept)
+        before = xp.asarray(kept, copy=True)
+        outcome = yield from FediAC.compress(self, corrected, state, stream, kept)
+        ages = state.extras.get("age")
+        if ages is None:
+            ages = xp.zeros(kept.shape[0], dtype=xp.int16, device=device(kept))
+        is_new = (kept != before) | (before == 0.0)
+        ages = xp.where(is_new, xp.zeros_like(ages), ages + 1)
+        kept *= 1.0 - self.share * xp.astype(ages > self.age, kept.dtype)
+        return outcome.keeping(age=ages)
+
+
+@dataclass(frozen=True, slots=True)
+class FadingByShare(FediAC):
+    """Residuals fade by half of the share of the update's energy that was sent."""
+
+    part: float = 0.5
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+    ) -> Round:
+        """Run FediAC's round, then fade by what it has sent."""
+        kept = _require(kept)
+        outcome = yield from FediAC.compress(self, corrected, state, stream, kept)
+        facts = outcome.facts
+        sent = 1.0 - facts.left_energy / facts.energy if facts.energy else 0.0
+        kept *= 1.0 - min(max(self.part * sent, 0.0), 0.5)
+        return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class FallingThreshold(FediAC):
+    """One vote less is needed after a round that agreed on fewer than 4 k entries.
+
+    All clients have to take part in all rounds: they know it from the last one.
+    """
+
+    least: int = 4
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+    ) -> Round:
+        """Run FediAC's round with the threshold of this round."""
+        xp = array_namespace(corrected.values)
+        known = state.extras.get("threshold")
+        needed = self.votes_needed if known is None else int(known[0])
+        inner = replace(self, threshold=needed)
+        outcome = yield from FediAC.compress(inner, corrected, state, stream, kept)
+        wanted = self.least * self.count_votes(corrected.values.shape[0])
+        if outcome.facts.n_chosen < wanted:
+            needed = max(1, needed - 1)
+        elif outcome.facts.n_chosen > 4 * wanted:
+            needed = min(self.votes_needed, needed + 1)
+        where = device(corrected.values)
+        return outcome.keeping(threshold=xp.asarray([needed], device=where))
+
+
+@dataclass(frozen=True, slots=True)
+class RotatingVotes(FediAC):
+    """Half of the votes are for the largest groups of those whose turn it is."""
+
+    n_turns: int = 4
+
+    def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
+        """Return votes for the largest groups, and for the largest in turn."""
+        peaks = group_peaks(corrected.values, self.entries_per_vote)
+        xp = array_namespace(peaks)
+        n_votes = self.count_votes(corrected.values.shape[0], state)
+        n_groups = count_groups(n_votes, self.entries_per_vote)
+        n_turning = max(1, round(n_groups / 2))
+        votes = xp.zeros_like(pack_bits(peaks != 0.0))
+        if n_groups > n_turning:
+            votes = votes | largest(peaks, n_groups - n_turning)
+        taken = xp.astype(unpack_bits(votes, peaks.shape[0]), xp.bool)
+        in_turn = xp.zeros_like(peaks)
+        in_turn[stream.round_number % self.n_turns :: self.n_turns] = 1.0
+        rest = xp.where(taken, xp.zeros_like(peaks), peaks * in_turn)
+        return (votes | largest(rest, n_turning)) & pack_bits(peaks != 0.0)
+
+
+def fading_by_age(n_clients: int) -> FediAC:
+    """A fifth of what was not sent for ten rounds is forgotten every round."""
+    return FadingByAge.lean(n_clients)
+
+
+def fading_by_share(n_clients: int) -> FediAC:
+    """Residuals fade by what is sent."""
+    return FadingByShare.lean(n_clients)
+
+
+def falling_threshold(n_clients: int) -> FediAC:
+    """The threshold falls when consensus does."""
+    return FallingThreshold.lean(n_clients)
+
+
+def rotating_4(n_clients: int) -> FediAC:
+    """Votes rotate over quarters of the groups."""
+    return RotatingVotes.lean(n_clients, n_turns=4)
+
+
+def rotating_16(n_clients: int) -> FediAC:
+    """Votes rotate over sixteenths of the groups."""
+    return RotatingVotes.lean(n_clients, n_turns=16)

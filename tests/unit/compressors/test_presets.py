@@ -1,0 +1,103 @@
+"""FediAC's presets: one word, for any number of clients."""
+
+import numpy as np
+import pytest
+
+from fediac import FediAC, State, SwitchML, aggregate
+from fediac.compressors.forecast import AsksSum, AsksTally
+from fediac.compressors.presets import presets_of
+from fediac.compressors.setting_fields import setting_fields
+from fediac.core.quantize import level_limit
+from fediac.core.widths import fewest_bits
+from tests.support import refuses
+
+DIM = 6400
+NUMBERS = (1, 2, 3, 10, 20, 1024)
+
+
+def some_updates(n_clients: int, seed: int = 0) -> list[np.ndarray]:
+    """Clients that agree on what is large, more or less."""
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal(DIM) * np.geomspace(1.0, 1e-3, DIM)
+    noise = 0.3 * rng.standard_normal((n_clients, DIM)) * np.abs(common)
+    return list((common + noise).astype(np.float32))
+
+
+def test_the_preset_of_the_paper_is_the_default() -> None:
+    assert not FediAC.PRESETS["paper"].settings
+    assert not FediAC.PRESETS["paper"].beside
+
+
+def test_lean_is_its_preset_and_takes_other_settings() -> None:
+    lean = FediAC.lean(20)
+    assert lean == FediAC(20, **FediAC.PRESETS["lean"].settings)
+    assert FediAC.lean(20, n_votes="1%").n_votes == "1%"
+    assert FediAC.lean(20, n_votes="1%").law == lean.law
+    settings = {each.name for each in setting_fields(FediAC)}
+    assert set(FediAC.PRESETS["lean"].settings) <= settings
+    with pytest.raises(TypeError, match="'votes'"):
+        FediAC.lean(20, votes=3)
+
+
+def test_algorithms_without_presets_have_none() -> None:
+    assert not presets_of(SwitchML)
+
+
+@pytest.mark.parametrize(
+    ("n_clients", "threshold", "bits"),
+    [(1, 1, 3), (2, 1, 4), (3, 1, 5), (10, 1, 6), (20, 2, 7), (1024, 103, 13)],
+)
+def test_threshold_and_width_of_lean_follow_the_number_of_clients(
+    n_clients: int, threshold: int, bits: int
+) -> None:
+    lean = FediAC.lean(n_clients)
+    assert lean.votes_needed == threshold
+    assert lean.known_bits == bits
+    tally, total = lean.asks()
+    assert tally == AsksTally(threshold)
+    assert isinstance(total, AsksSum)
+    assert total.known_widths is not None
+    assert total.known_widths[1] == bits
+
+
+@pytest.mark.parametrize("n_clients", [*NUMBERS, 7, 33, 500])
+def test_a_coarse_width_has_three_steps_and_no_bit_too_many(n_clients: int) -> None:
+    bits = fewest_bits(n_clients=n_clients, limit=3)
+    assert level_limit(bits=bits, n_clients=n_clients) >= 3
+    if bits > n_clients.bit_length() + 1:  # else there is no narrower lane at all
+        assert level_limit(bits=bits - 1, n_clients=n_clients) < 3
+
+
+@pytest.mark.parametrize("n_clients", NUMBERS)
+def test_lean_rounds_go_on_with_any_number_of_clients(n_clients: int) -> None:
+    lean = FediAC.lean(n_clients)
+    states = [State()] * n_clients
+    for number in (1, 2, 3):
+        updates = some_updates(n_clients, seed=number)
+        done = aggregate(updates, lean, seed=1, round_number=number, states=states)
+        states = list(done.states)
+        assert done.facts.chosen > 0
+        assert done.facts.bits == lean.known_bits
+        mean = np.mean(updates, axis=0)
+        chosen = done.mean != 0.0
+        if number == 1:  # later ones bring what was left as well
+            left = np.sum((mean - done.mean)[chosen] ** 2)
+            assert left < np.sum(mean[chosen] ** 2)
+
+
+def test_a_client_that_was_away_goes_on_with_what_it_has() -> None:
+    lean = FediAC.lean(4)
+    states = [State()] * 4
+    for number, away in ((1, 0), (2, 3), (3, 0)):
+        updates: list[np.ndarray | None] = list(some_updates(4, seed=number))
+        updates[away] = None
+        done = aggregate(updates, lean, seed=1, round_number=number, states=states)
+        before, states = states, list(done.states)
+        assert states[away] is before[away]
+        assert done.facts.chosen > 0
+
+
+def test_an_unknown_width_rule_is_refused() -> None:
+    rules = "'tuned', 'bound', 'adaptive', 'coarse'"
+    with refuses(f"bits must be a number or {rules}, got 'corse'"):
+        FediAC(4, bits="corse")  # type: ignore[arg-type] # that is the test

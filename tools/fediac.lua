@@ -19,8 +19,8 @@ local KINDS = {
 }
 local SETTINGS, ITEMS = 1, 2
 local REASONS = { [SETTINGS] = "settings differ", [ITEMS] = "items differ" }
-local ANSWER, OBSERVE, LAST, ANNOUNCE, NARROW = 1, 2, 4, 8, 16
-local FLAGS = { "answer", "observe", "last", "announce", "narrow" }
+local ANSWER, OBSERVE, LAST, ANNOUNCE, NARROW, READ = 1, 2, 4, 8, 16, 32
+local FLAGS = { "answer", "observe", "last", "announce", "narrow", "read" }
 
 local fediac = Proto("fediac", "FediAC")
 fediac.prefs.port = Pref.uint(
@@ -42,6 +42,7 @@ local field = {
   peak = ProtoField.float("fediac.peak", "Peak"),
   next_block = ProtoField.uint32("fediac.next_block", "Next block"),
   size = ProtoField.uint32("fediac.size", "Size of the sum"),
+  next_packet = ProtoField.uint32("fediac.next_packet", "Next packet"),
   n_items = ProtoField.uint16("fediac.n_items", "Items"),
   threshold = ProtoField.uint16("fediac.threshold", "Threshold"),
   count = ProtoField.uint16("fediac.count", "Clients counted"),
@@ -114,6 +115,12 @@ end
 local function has_parts(header)
   local is_sum = header.kind == SUM and has(header.flags, ANSWER)
   return is_sum and header.bits_up ~= header.bits
+end
+
+-- Whether a packet is about a range of an indexed sum's addresses, not about pairs.
+local function is_range(header)
+  local is_answer = header.kind == INDEXED_SUM and has(header.flags, ANSWER)
+  return is_answer or has(header.flags, READ)
 end
 
 local function lane_bits(header)
@@ -190,6 +197,9 @@ local function say_items(header, tvb)
     end
     return string.format("%s, next block %s", counted(n_items, "level"), say_next(header))
   end
+  if has(header.flags, READ) then
+    return string.format("size %d", header.aux)
+  end
   local last = has(header.flags, LAST) and ", last" or ""
   local bits = index_bits(header)
   local pairs_ = counted(n_items, "pair")
@@ -209,7 +219,8 @@ end
 local function say(header, tvb)
   local kind = KINDS[header.kind]
   local name = kind and kind:upper() or string.format("kind %d", header.kind)
-  local number = string.format("packet %d", header.packet)
+  local noun = is_range(header) and "range" or "packet"
+  local number = string.format("%s %d", noun, header.packet)
   if has_parts(header) then
     number = string.format("%s part %d", number, header.part)
   end
@@ -217,7 +228,9 @@ local function say(header, tvb)
     "%s %s %s of exchange %d", name, say_who(header), number, header.exchange
   )
   if header.kind == WAIT then
-    return string.format("%s: %d are in", line, header.threshold_or_count)
+    line = string.format("%s: %d are in", line, header.threshold_or_count)
+    local says_next = header.aux > 0 or is_range(header)
+    return says_next and string.format("%s, packet %d is next", line, header.aux) or line
   elseif header.kind == ERROR then
     local reason = REASONS[header.part]
     if not reason then
@@ -277,6 +290,8 @@ local function add_aux(header, tvb, tree)
     end
   elseif header.kind == INDEXED_SUM then
     item:add(field.size, tvb(20, 4))
+  elseif header.kind == WAIT and (header.aux > 0 or is_range(header)) then
+    item:add(field.next_packet, tvb(20, 4))
   end
   return item
 end

@@ -167,6 +167,26 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/switch/test_tally.py",
         ),
     },
+    "switch/indexed.py": {
+        "indexed-read-early": (
+            "totals are given out when all are in",
+            "    if slot.state != COMPLETE or not asks:\n",
+            "    if not asks:\n",
+            "unit/switch/test_indexed.py",
+        ),
+        "indexed-range-short": (
+            "a range has its last address, too",
+            "(number + 1) * length, size)",
+            "(number + 1) * length - 1, size)",
+            "unit/switch/test_indexed.py",
+        ),
+        "indexed-next-packet": (
+            "a wait names the client's next packet",
+            "region.wait(packet, slot.count, following)",
+            "region.wait(packet, slot.count, following + 1)",
+            "unit/switch/test_indexed.py",
+        ),
+    },
     "switch/aligned.py": {
         "duplicate-counted": (
             "a packet that comes twice is counted once",

@@ -12,7 +12,17 @@ from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import Kind
 from fediac.wire.packet import Packet
-from tests.packets import gia, indexed_totals, lanes, levels, pairs, peak, totals, votes
+from tests.packets import (
+    gia,
+    index_width,
+    indexed_totals,
+    lanes,
+    levels,
+    pairs,
+    peak,
+    totals,
+    votes,
+)
 from tests.planes import PLANES, data_plane
 from tests.property.network import (
     Aligned,
@@ -192,6 +202,8 @@ def ask_indexed(setting: Setting) -> Question:
     """One pair a packet, some addresses from several clients."""
     size, expected = 2 * setting.n_packets, dict[int, int]()
     is_narrow = bool(setting.rng.integers(2))
+    width = index_width(size, is_narrow=is_narrow) + (8 if is_narrow else 32)
+    n_ranges = -(-size // (8 * PAYLOAD_BYTES // width))
     askings = []
     for client in range(setting.n_clients):
         indices = setting.rng.choice(size, setting.n_packets, replace=False).tolist()
@@ -212,7 +224,7 @@ def ask_indexed(setting: Setting) -> Question:
         )
         for index in indices:
             expected[index] = expected.get(index, 0) + client + 1
-        askings.append(Indexed(packets))
+        askings.append(Indexed(packets, n_ranges))
     return Question(askings, lambda answers: indexed_totals(answers.values()), expected)
 
 

@@ -160,8 +160,8 @@ class Region:
         """Return the half that runs the packet's exchange, claiming one if it is new.
 
         Raises:
-            DropPacket: The exchange is over, does not fit the registers, or runs with
-                other settings than the packet's.
+            DropPacket: The exchange is over, does not fit the registers, runs with
+                other settings than the packet's, or is to be read before it begins.
         """
         for number in (self.current, 1 - self.current):
             half = self.half(number)
@@ -174,6 +174,8 @@ class Region:
                 return number
         if packet.exchange < self.begun:
             raise DropPacket(Drop.STALE)
+        if Flag.READ in packet.flags:
+            raise DropPacket(Drop.BUSY)
         if n_slots < 1:
             raise DropPacket(Drop.REGISTERS)
         self.begin(packet.exchange)
@@ -260,8 +262,14 @@ class Region:
         self.tell(answer)
         raise DropPacket(Drop.MISMATCH)
 
-    def wait(self, packet: Packet, count: int) -> NoReturn:
-        """Tell a client how many are in whose packet is counted already; drop it."""
+    def wait(self, packet: Packet, count: int, following: int = 0) -> NoReturn:
+        """Tell a client how many are in whose packet is counted already; drop it.
+
+        Args:
+            packet: The packet.
+            count: How many are in.
+            following: The number of the client's next packet, in an indexed sum.
+        """
         answer = Packet(
             kind=Kind.WAIT,
             session=packet.session,
@@ -269,13 +277,14 @@ class Region:
             client=packet.client,
             packet=packet.packet,
             count=count,
-            flags=Flag.ANSWER,
+            aux=following,
+            flags=Flag.ANSWER | packet.flags & Flag.READ,
         )
         self.tell(answer)
         raise DropPacket(Drop.DUPLICATE)
 
     def tell(self, answer: Packet) -> None:
-        """Send what is no answer to an exchange to the client that it names."""
+        """Send a packet to the client that it names, or to everyone."""
         self.counts[Count.PACKETS_OUT] += 1
         self.emit(answer.client, answer)
 

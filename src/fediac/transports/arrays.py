@@ -40,6 +40,7 @@ from fediac.transports.packets import (
 )
 from fediac.transports.server import serve
 from fediac.wire.header import Kind
+from fediac.wire.pairs import n_ranges
 
 
 class ArrayTransport:
@@ -209,7 +210,8 @@ class _RegisterCount:
         self, counts: Sequence[int], n_union: int, asked: IndexedSum
     ) -> None:
         require_addresses(self._layout, asked.size)
-        payload, bits = self._layout.payload_bytes, asked.bits + asked.index_bits
-        n_in = sum(Pieces(count, bits, payload).n_packets for count in counts)
-        self._count(n_in, Pieces(n_union, bits, payload).n_packets, n_union)
+        payload, widths = self._layout.payload_bytes, (asked.index_bits, asked.bits)
+        n_in = sum(Pieces(count, sum(widths), payload).n_packets for count in counts)
+        n_answers = n_ranges(asked.size, widths, payload)
+        self._count(n_in + n_answers - 1, n_answers, n_union)
         self._use(self._layout.indexed_bytes(asked.size), spans_both=True)

@@ -237,7 +237,7 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
         return KEPT;
     }
     if (is_set(bitmap, header->client))
-        return wait_for_others(region, header, slot.count);
+        return wait_for_others(region, header, slot.count, 0);
     set_bit(bitmap, header->client);
     if (header->flags & OBSERVE)
         ; /* adds nothing */

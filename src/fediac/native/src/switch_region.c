@@ -128,6 +128,8 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
     }
     if (header->exchange < record.begun)
         return STALE;
+    if (header->flags & READ)
+        return BUSY;
     if (n_slots < 1)
         return REGISTERS;
     Verdict verdict = begin(region, header->exchange);
@@ -139,7 +141,7 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
 
 /* Append a packet to `header.client`. The caller has made sure that there is a free
    row. */
-static void emit(Region *region, Header header, const uint8_t *body, size_t n_body) {
+void tell(Region *region, Header header, const uint8_t *body, size_t n_body) {
     Answers *answers = region->answers;
     size_t length = HEADER_BYTES + n_body;
     uint8_t *row = answers->rows + answers->n_answers * answers->stride;
@@ -157,9 +159,9 @@ static void emit(Region *region, Header header, const uint8_t *body, size_t n_bo
     region->counts[PACKETS_OUT]++;
 }
 
-/* Answer an exchange, everyone or a client that asks again. */
+/* Answer everyone, or a client that asks again. */
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
-    emit(region, header, body, n_body);
+    tell(region, header, body, n_body);
     region->counts[REPEATED] += header.client != EVERYONE;
 }
 
@@ -174,17 +176,21 @@ Verdict contradict(Region *region, const Header *header, uint8_t reason,
                    .aux = settings,
                    .n_items = n_items,
                    .part = reason};
-    emit(region, told, NULL, 0);
+    tell(region, told, NULL, 0);
     return MISMATCH;
 }
 
-/* Tell a client how many are in whose packet is counted already. */
-Verdict wait_for_others(Region *region, const Header *header, uint16_t count) {
+/* Tell a client how many are in whose packet is counted already, and in an indexed sum
+   the number of its next packet. */
+Verdict wait_for_others(Region *region, const Header *header, uint16_t count,
+                        uint32_t following) {
     Header told = {.kind = WAIT,
                    .exchange = header->exchange,
                    .client = header->client,
                    .packet = header->packet,
-                   .count = count};
-    emit(region, told, NULL, 0);
+                   .aux = following,
+                   .count = count,
+                   .flags = header->flags & READ};
+    tell(region, told, NULL, 0);
     return DUPLICATE;
 }

@@ -251,13 +251,18 @@ class Links:
 
 
 def run(
-    switch: Switch, clients: Mapping[int, Client], links: Links, seed: int
+    switch: Switch,
+    clients: Mapping[int, Client],
+    links: Links,
+    seed: int,
+    *,
+    max_ticks: int = MAX_TICKS,
 ) -> int | None:
     """Return when all clients were done; None if they never are."""
     rng = np.random.default_rng(seed)
     flights: list[tuple[int, int, int, Packet]] = []
     n_flights = 0
-    for now in range(MAX_TICKS):
+    for now in range(max_ticks):
         arrived = []
         while flights and flights[0][0] <= now:
             _, _, to, packet = heapq.heappop(flights)

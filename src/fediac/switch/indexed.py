@@ -12,7 +12,8 @@ then, who reads is told how many are in, and which of its own packets comes next
 An indexed sum takes both halves, so it wipes out the answers of the exchange before it,
 and the exchange after it wipes out its own. Where packets get lost, a `Kind.MAX` must
 therefore come before it and after it: the peak of every client is there only when every
-client has all earlier answers.
+client has all earlier answers. `fediac.transports.packets.hidden_max_places` says where
+one is missing.
 """
 
 from dataclasses import replace

@@ -235,6 +235,14 @@ TABLE: dict[str, dict[str, Row]] = {
             "property/test_network.py",
         ),
     },
+    "transports/in_place.py": {
+        "own-residuals-lost": (
+            "an own algorithm's residuals are put back when it fails",
+            'float("nan") if saved is None else saved[place]',
+            'float("nan")',
+            "unit/transports/test_in_place.py",
+        ),
+    },
     "transports/aggregation.py": {
         "state-of-client-0": (
             "every client goes on from a state of its own",

@@ -251,11 +251,8 @@ def with_hidden_max(names: Sequence[str]) -> list[str]:
     """Return the exchanges, and a maximum wherever there must be one."""
     places = hidden_max_places([KINDS[name] for name in names])
     hidden = [["max"] * (place in places) for place in range(len(names))]
-    return [
-        each
-        for before, name in zip(hidden, names, strict=True)
-        for each in (*before, name)
-    ]
+    both = zip(hidden, names, strict=True)
+    return [each for before, name in both for each in (*before, name)]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from array_api_compat import device, is_torch_array
 
 from fediac import native
+from fediac.compressors.forecast import check_dim
 from fediac.compressors.protocol import Compressor, Facts, Outcome, State
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
@@ -22,6 +23,7 @@ from fediac.transports.argument_checks import (
 )
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.capacity import require_capacity
+from fediac.transports.in_place import left_alone_on_failure
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
 
@@ -94,7 +96,11 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         round_number: Tells the random numbers of rounds apart.
         switch: Where sums are made; a new one with 1 MiB of registers by default.
         states: What the last round returned; fresh ones by default.
-        out: ``states`` again, to put the next residuals where the old ones are.
+        out: Where to put the next residuals: ``states`` again, to overwrite the old
+            ones, or states with other arrays. If a round in place fails after all, old
+            residuals are put back for an algorithm of your own, and made NaN for one of
+            this package, so that a second try counts nothing twice; other arrays, or
+            none, leave ``states`` as they are.
         phase: For a second aggregation in the same round: its name in the ledger, and
             what keeps its random numbers apart from the first one's.
 
@@ -118,23 +124,27 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     if out is not None:
         check_finite(present, states, streams)
     first = next(iter(present))
+    check_dim(compressor, present[first].shape[0])
     members = sum(1 << client for client in present)
     switch.forget_peak()
     job = switch.open(len(updates), present=members)
     try:
         require_capacity(compressor, job.layout)
-        clients = {
-            i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
-            for i, update in present.items()
-        }
-        transport, n_threads = _transport_for(present[first], switch, job)
-        outcomes, ledger = run_lockstep(
-            clients, transport, round_number=round_number, n_threads=n_threads
-        )
-        facts = _round_facts(outcomes, transport.counters)
+        written = {i: buffers[i] for i in present}
+        with left_alone_on_failure(compressor, states, written):
+            clients = {
+                i: compressor.run_round(update, states[i], streams[i], out=buffers[i])
+                for i, update in present.items()
+            }
+            transport, n_threads = _transport_for(present[first], switch, job)
+            outcomes, ledger = run_lockstep(
+                clients, transport, round_number=round_number, n_threads=n_threads
+            )
+            facts = _round_facts(outcomes, transport.counters)
+            check_kept({i: each.state for i, each in outcomes.items()}, present)
+            mean = outcomes[first].mean.dense(present[first])
     finally:
         switch.close(job)
-    check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
     ledger = ledger.with_phase(phase) if phase else ledger
     after = tuple(
         outcomes[i].state if i in outcomes else states[i] for i in range(len(updates))
@@ -142,7 +152,6 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     every = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
-    mean = outcomes[first].mean.dense(present[first])
     return RoundResult(mean, after, ledger, facts, every)
 
 

@@ -212,6 +212,12 @@ TABLE: dict[str, dict[str, Row]] = {
             "slot.state == OPEN",
             "unit/switch/test_aligned.py",
         ),
+        "far-packet-begins": (
+            "a packet that has no slot yet begins no exchange",
+            "may_begin = packet.packet < n_slots",
+            "may_begin = True",
+            "unit/switch/test_wrong_packets.py",
+        ),
         "observer-counted": (
             "an answer does not count observers",
             "(slot.count - region.job.n_observers)",

@@ -41,11 +41,13 @@ def process_indexed(region: Region, packet: Packet) -> None:
     layout = region.job.layout
     size = packet.aux
     fits = size <= layout.indexed_capacity
-    number = region.enter(packet, layout.indexed_bytes(size) if fits else 0, int(fits))
+    stride = layout.indexed_bytes(size) if fits else 0
+    may_begin = packet.packet == 0 and Flag.READ not in packet.flags
+    number = region.enter(packet, stride, int(fits), may_begin=may_begin)
     at = region.half_at(number)
     slot = read_slot(region.registers, at)
     if slot.state == FREE:
-        region.use(number, layout.indexed_bytes(size))
+        region.use(number, stride)
         slot = _new_slot(packet)
         write_slot(region.registers, at, slot)
     if (slot.aux, slot.threshold, slot.bits) != (size, *pair_widths(packet)):

@@ -291,7 +291,8 @@ Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
 void use(Region *region, unsigned number, size_t n_bytes);
 Verdict begin(Region *region, uint16_t exchange);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
-              unsigned *number);
+              int may_begin, unsigned *number);
+Verdict contradict_any_half(Region *region, const Header *header);
 void tell(Region *region, Header header, const uint8_t *body, size_t n_body);
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body);
 Verdict contradict(Region *region, const Header *header, uint8_t reason,

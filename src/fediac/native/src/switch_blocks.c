@@ -180,7 +180,9 @@ Verdict process_block(Region *region, const Packet *packet) {
                  .packet = packet,
                  .stride = block_slot_bytes(region),
                  .n_slots = n_block_slots(region)};
-    Verdict verdict = enter(region, header, area.stride, area.n_slots, &area.number);
+    int may_begin = header->flags & ANNOUNCE;
+    Verdict verdict =
+        enter(region, header, area.stride, area.n_slots, may_begin, &area.number);
     if (verdict != KEPT)
         return verdict;
     area.words = half_at(region, area.number);

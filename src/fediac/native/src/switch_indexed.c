@@ -103,7 +103,8 @@ Verdict process_indexed(Region *region, const Packet *packet) {
     size_t stride = fits ? indexed_bytes(region, header->aux) : 0;
     Widths widths = pair_widths(header);
     unsigned number;
-    Verdict verdict = enter(region, header, stride, (size_t)fits, &number);
+    int may_begin = header->packet == 0 && !(header->flags & READ);
+    Verdict verdict = enter(region, header, stride, (size_t)fits, may_begin, &number);
     if (verdict != KEPT)
         return verdict;
     uint8_t *at = half_at(region, number);

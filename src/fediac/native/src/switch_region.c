@@ -110,28 +110,63 @@ static int is_alike(const Half *half, unsigned number, const Header *header,
            is_place_right;
 }
 
+/* Find the half that runs an exchange, the one in use first; 2 if none does. */
+static unsigned find_half(const Record *record, uint16_t exchange) {
+    unsigned current = current_half(record);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned number = i ? 1 - current : current;
+        const Half *half = &record->halves[number];
+        if (half->is_valid && half->exchange == exchange)
+            return number;
+    }
+    return 2;
+}
+
+/* Whether a peak slot holds an exchange. */
+static int has_peaks_of(const Region *region, uint16_t exchange) {
+    for (unsigned i = 0; i < 2; i++) {
+        size_t at = sizeof(Record) + i * slot_bytes(region, 0);
+        Slot slot = read_slot(region->registers + at);
+        if (slot.state != FREE && slot.exchange == exchange)
+            return 1;
+    }
+    return 0;
+}
+
+/* Tell a client what runs in a half instead of what its packet asks. */
+static Verdict contradict_half(Region *region, const Header *header, const Half *half) {
+    int is_sized = half->kind == INDEXED_SUM && header->kind == INDEXED_SUM;
+    if (is_sized && half->settings == settings_of(header))
+        return contradict(region, header, ITEMS, 0, read_slot(half_at(region, 0)).aux);
+    return contradict(region, header, SETTINGS, (uint16_t)half->kind, half->settings);
+}
+
+/* The same, if any half runs the packet's exchange. */
+Verdict contradict_any_half(Region *region, const Header *header) {
+    const Record record = read_record(region);
+    unsigned number = find_half(&record, header->exchange);
+    return number < 2 ? contradict_half(region, header, &record.halves[number]) : KEPT;
+}
+
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
-              unsigned *number) {
+              int may_begin, unsigned *number) {
     const Record record = read_record(region);
-    unsigned current = current_half(&record);
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned tried = i ? 1 - current : current;
-        const Half *half = &record.halves[tried];
-        if (half->is_valid && half->exchange == header->exchange) {
-            *number = tried;
-            if (is_alike(half, tried, header, stride, n_slots))
-                return KEPT;
-            return contradict(region, header, SETTINGS, (uint16_t)half->kind,
-                              half->settings);
-        }
+    *number = find_half(&record, header->exchange);
+    if (*number < 2) {
+        const Half *half = &record.halves[*number];
+        if (is_alike(half, *number, header, stride, n_slots))
+            return KEPT;
+        return contradict_half(region, header, half);
     }
+    if (has_peaks_of(region, header->exchange))
+        return contradict(region, header, SETTINGS, MAX, 0);
     if (header->exchange < record.begun)
         return STALE;
-    if (header->flags & READ)
-        return BUSY;
     if (n_slots < 1)
         return REGISTERS;
+    if (!may_begin)
+        return BUSY;
     Verdict verdict = begin(region, header->exchange);
     if (verdict != KEPT)
         return verdict;

@@ -61,9 +61,9 @@ def answer_to(switch: Switch, *packets: Packet) -> Packet:
 
 def pack(lanes: Iterable[int], bits: int) -> bytes:
     """Return lanes as one little-endian integer."""
-    lanes = list(lanes)
-    total = sum(lane << bits * place for place, lane in enumerate(lanes))
-    return total.to_bytes(-(-len(lanes) * bits // 8), "little")
+    digits = [f"{lane:0{bits}b}" for lane in lanes]
+    total = int("".join(reversed(digits)) or "0", base=2)
+    return total.to_bytes(-(-len(digits) * bits // 8), "little")
 
 
 def unpack(body: bytes, n_items: int, bits: int) -> list[int]:
@@ -189,6 +189,20 @@ def pairs(
         body=pack(words, n_index + bits),
         **place,
     )
+
+
+def reading(pairs: Packet, number: int) -> Packet:
+    """Return what asks for a range of the totals where a client sends ``pairs``."""
+    flags = pairs.flags & ~Flag.LAST | Flag.READ
+    return replace(pairs, packet=number, n_items=0, flags=flags, body=b"")
+
+
+def read_totals(switch: Switch, pairs: Packet) -> dict[int, int]:
+    """Return the totals of a complete sum, read by who sent ``pairs``."""
+    n_index = index_width(pairs.aux, is_narrow=Flag.NARROW in pairs.flags)
+    length = 8 * switch.payload_bytes // (n_index + pairs.bits)
+    requests = (reading(pairs, i) for i in range(-(-pairs.aux // length)))
+    return indexed_totals(told(switch, each) for each in requests)
 
 
 def index_width(size: int, *, is_narrow: bool) -> int:

@@ -38,8 +38,8 @@ local ENDINGS = {
   "replaced by a newer session",
   "closed",
 }
-local ANSWER, OBSERVE, LAST, ANNOUNCE, NARROW = 1, 2, 4, 8, 16
-local FLAGS = { "answer", "observe", "last", "announce", "narrow" }
+local ANSWER, OBSERVE, LAST, ANNOUNCE, NARROW, READ = 1, 2, 4, 8, 16, 32
+local FLAGS = { "answer", "observe", "last", "announce", "narrow", "read" }
 
 local fediac = Proto("fediac", "FediAC")
 fediac.prefs.port = Pref.uint(
@@ -61,6 +61,7 @@ local field = {
   peak = ProtoField.float("fediac.peak", "Peak"),
   next_block = ProtoField.uint32("fediac.next_block", "Next block"),
   size = ProtoField.uint32("fediac.size", "Size of the sum"),
+  next_packet = ProtoField.uint32("fediac.next_packet", "Next packet"),
   n_items = ProtoField.uint16("fediac.n_items", "Items"),
   threshold = ProtoField.uint16("fediac.threshold", "Threshold"),
   count = ProtoField.uint16("fediac.count", "Clients counted"),
@@ -218,6 +219,12 @@ local function has_parts(header)
   return is_sum and header.bits_up ~= header.bits
 end
 
+-- Whether a packet is about a range of an indexed sum's addresses, not about pairs.
+local function is_range(header)
+  local is_answer = header.kind == INDEXED_SUM and has(header.flags, ANSWER)
+  return is_answer or has(header.flags, READ)
+end
+
 local function lane_bits(header)
   return has(header.flags, ANSWER) and header.bits or header.bits_up
 end
@@ -291,6 +298,9 @@ local function say_items(header, tvb)
       return "first block " .. say_next(header)
     end
     return string.format("%s, next block %s", counted(n_items, "level"), say_next(header))
+  end
+  if has(header.flags, READ) then
+    return string.format("size %d", header.aux)
   end
   local last = has(header.flags, LAST) and ", last" or ""
   local bits = index_bits(header)
@@ -394,7 +404,8 @@ local function say(header, tvb)
     local line = string.format("%s %s", name, say_who(header))
     return said and string.format("%s: %s", line, said) or line
   end
-  local number = string.format("packet %d", header.packet)
+  local noun = is_range(header) and "range" or "packet"
+  local number = string.format("%s %d", noun, header.packet)
   if has_parts(header) then
     number = string.format("%s part %d", number, header.part)
   end
@@ -402,7 +413,9 @@ local function say(header, tvb)
     "%s %s %s of exchange %d", name, say_who(header), number, header.exchange
   )
   if header.kind == WAIT then
-    return string.format("%s: %d are in", line, header.threshold_or_count)
+    line = string.format("%s: %d are in", line, header.threshold_or_count)
+    local says_next = header.aux > 0 or is_range(header)
+    return says_next and string.format("%s, packet %d is next", line, header.aux) or line
   elseif header.kind == ERROR then
     local reason = REASONS[header.part]
     if not reason then
@@ -466,6 +479,8 @@ local function add_aux(header, tvb, tree)
     item:add(field.registers, tvb(20, 4))
   elseif header.kind == JOIN or header.kind == WELCOME then
     item:add(field.counter, tvb(20, 4))
+  elseif header.kind == WAIT and (header.aux > 0 or is_range(header)) then
+    item:add(field.next_packet, tvb(20, 4))
   end
   return item
 end

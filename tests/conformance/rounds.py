@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from fediac import WIRE, Ledger, State, Switch
 from fediac.compressors import Compressor, Facts
+from fediac.compressors.forecast import AsksIndexedSum, asks_of
 from fediac.core.ledger import Row
 from fediac.core.rng import Stream
 from fediac.switch import Counters
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
+from fediac.wire.header import PAYLOAD_BYTES
 from tests.support import Make, bytes_of, to_numpy
 
 SEED = 5
@@ -22,13 +24,18 @@ SEED = 5
 
 @dataclass(frozen=True)
 class Result:
-    """All there is to compare between two rounds."""
+    """All there is to compare between two rounds.
+
+    Attributes:
+        n_ranges: In how many packets totals of an indexed sum are read.
+    """
 
     means: dict[int, Any]
     states: list[State]
     ledger: Ledger
     counters: Counters
     facts: dict[int, Facts]
+    n_ranges: int
 
     @property
     def mean(self) -> Any:
@@ -93,6 +100,11 @@ def run_round(
         ledger=ledger,
         counters=carrier.counters,
         facts={i: each.facts for i, each in outcomes.items()},
+        n_ranges=sum(
+            -(-asked.size // (8 * PAYLOAD_BYTES // asked.pair_bits))
+            for asked in asks_of(compressor)
+            if isinstance(asked, AsksIndexedSum)
+        ),
     )
 
 
@@ -140,10 +152,19 @@ def _dense(state: State, like: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_packet_counts(result: Result) -> None:
-    """Assert that the switch saw the packets that the ledger bills on the wire."""
+    """Assert that the switch saw the packets that the ledger bills on the wire.
+
+    It does not bill requests for ranges of an indexed sum, and packs the totals of all
+    of them into as few packets as there can be.
+    """
     bill = result.ledger.select(destination="switch")
     up, down = (bill.select(direction=each) for each in ("up", "down"))
-    assert result.counters.packets_in == up.traffic(WIRE).n_packets
-    multicast = down.traffic(WIRE, is_multicast=True)
-    assert result.counters.packets_out == multicast.n_packets
+    indexed = down.select(phase="indexed")
+    n_ranges = result.n_ranges if indexed.rows else 0
+    n_in = up.traffic(WIRE).n_packets + max(0, n_ranges - 1)
+    assert result.counters.packets_in == n_in
+    n_out, n_indexed = (
+        each.traffic(WIRE, is_multicast=True).n_packets for each in (down, indexed)
+    )
+    assert result.counters.packets_out == n_out - n_indexed + n_ranges
     assert result.counters.drops == {}

@@ -159,6 +159,8 @@ def test_payloads_of_golden_packets_are_as_long_as_their_items(
 
 MEANINGS = {
     "wait: two are in": {},
+    "wait before range 1444 can be read: two are in": {"next_packet": 1},
+    "observer reads range 1444 of an indexed sum": {"size": 254_200},
     "error: the exchange is a tally, threshold 3": {
         "reason": Reason.SETTINGS,
         "held.kind": Kind.TALLY,
@@ -289,7 +291,17 @@ LINES = {
     "narrow pairs of 4 + 8 bits": (
         "INDEXED SUM client 2 packet 0 of exchange 3, 2 pairs of 4 + 8 bits, last"
     ),
+    "observer reads range 1444 of an indexed sum": (
+        "INDEXED SUM observer 20 range 1444 of exchange 65533, size 254200"
+    ),
+    "totals in the last range of an indexed sum": (
+        "INDEXED SUM to everyone range 1444 of exchange 65533, 1 pair of 32 + 32 bits, "
+        "20 clients"
+    ),
     "wait: two are in": "WAIT to client 3 packet 2 of exchange 0: 2 are in",
+    "wait before range 1444 can be read: two are in": (
+        "WAIT to client 20 range 1444 of exchange 65533: 2 are in, packet 1 is next"
+    ),
     "error: the exchange is a tally, threshold 3": (
         "ERROR to client 3 packet 2 of exchange 0: settings differ, the switch has "
         "tally, threshold 3"

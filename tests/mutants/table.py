@@ -167,6 +167,26 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/switch/test_tally.py",
         ),
     },
+    "switch/indexed.py": {
+        "indexed-read-early": (
+            "totals are given out when all are in",
+            "    if slot.state != COMPLETE or not asks:\n",
+            "    if not asks:\n",
+            "unit/switch/test_indexed.py",
+        ),
+        "indexed-range-short": (
+            "a range has its last address, too",
+            "(number + 1) * length, size)",
+            "(number + 1) * length - 1, size)",
+            "unit/switch/test_indexed.py",
+        ),
+        "indexed-next-packet": (
+            "a wait names the client's next packet",
+            "region.wait(packet, slot.count, following)",
+            "region.wait(packet, slot.count, following + 1)",
+            "unit/switch/test_indexed.py",
+        ),
+    },
     "switch/aligned.py": {
         "duplicate-counted": (
             "a packet that comes twice is counted once",
@@ -192,6 +212,12 @@ TABLE: dict[str, dict[str, Row]] = {
             "slot.state == OPEN",
             "unit/switch/test_aligned.py",
         ),
+        "far-packet-begins": (
+            "a packet that has no slot yet begins no exchange",
+            "may_begin = packet.packet < n_slots",
+            "may_begin = True",
+            "unit/switch/test_wrong_packets.py",
+        ),
         "observer-counted": (
             "an answer does not count observers",
             "(slot.count - region.job.n_observers)",
@@ -205,6 +231,22 @@ TABLE: dict[str, dict[str, Row]] = {
             "Peak(max(each.peak for each in asked)",
             "Peak(asked[0].peak",
             "conformance/test_transports.py",
+        ),
+    },
+    "transports/packets.py": {
+        "hidden-max-after": (
+            "a maximum stands behind an indexed sum, too",
+            "if Kind.INDEXED_SUM in pair and",
+            "if pair[1] == Kind.INDEXED_SUM and",
+            "property/test_network.py",
+        ),
+    },
+    "transports/in_place.py": {
+        "own-residuals-lost": (
+            "an own algorithm's residuals are put back when it fails",
+            'float("nan") if saved is None else saved[place]',
+            'float("nan")',
+            "unit/transports/test_in_place.py",
         ),
     },
     "transports/vectors.py": {

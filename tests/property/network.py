@@ -7,6 +7,7 @@ clock. This is the protocol from the clients' side in its shortest form.
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import END, EVERYONE, Flag, Kind
 from fediac.wire.packet import Packet
-from tests.packets import announce, block, observed, send
+from tests.packets import announce, block, observed, reading, send
 
 TIMEOUT = 12
 MAX_TICKS = 20_000
@@ -31,7 +32,8 @@ class Asking(Protocol):
     def due(self) -> Iterator[Packet]:
         """Yield what should be on its way now."""
 
-    def take(self, answer: Packet) -> None: ...
+    def take(self, answer: Packet) -> None:
+        """Take note of an answer, or of being told to wait."""
 
 
 @dataclass
@@ -65,26 +67,40 @@ class Aligned:
         yield from (self.packets[i] for i in missing if i < stop)
 
     def take(self, answer: Packet) -> None:
-        self.answers[256 * answer.packet + answer.part] = answer
+        if answer.kind != Kind.WAIT:
+            self.answers[256 * answer.packet + answer.part] = answer
 
 
 @dataclass
 class Indexed:
-    """An indexed sum: all packets in order, the last one again until all is there."""
+    """An indexed sum: all packets in order, then its ranges, a few at a time.
+
+    Whoever is told to wait knows which of its packets are counted. Range 0 comes by
+    itself, and is asked for as well, since it may get lost.
+    """
 
     packets: Sequence[Packet]
+    n_ranges: int
     answers: dict[int, Packet] = field(default_factory=dict)
+    n_counted: int = 0
 
     @property
     def is_done(self) -> bool:
-        lasts = [i for i, each in self.answers.items() if Flag.LAST in each.flags]
-        return bool(lasts) and len(self.answers) == lasts[0] + 1
+        return len(self.answers) == self.n_ranges
 
     def due(self) -> Iterator[Packet]:
-        yield from self.packets
+        if not self.answers:
+            yield from self.packets[self.n_counted :]
+            yield reading(self.packets[0], 0)
+            return
+        missing = (i for i in range(self.n_ranges) if i not in self.answers)
+        yield from (reading(self.packets[0], i) for i in islice(missing, 4))
 
     def take(self, answer: Packet) -> None:
-        self.answers[answer.packet] = answer
+        if answer.kind == Kind.WAIT:
+            self.n_counted = max(self.n_counted, answer.aux)
+        else:
+            self.answers[answer.packet] = answer
 
 
 class Blocks:
@@ -139,6 +155,8 @@ class Blocks:
         )
 
     def take(self, answer: Packet) -> None:
+        if answer.kind == Kind.WAIT:
+            return
         if Flag.ANNOUNCE in answer.flags:
             self.expected = answer.aux if self.expected is None else self.expected
         else:
@@ -177,7 +195,7 @@ def observe(asking: Asking, client: int) -> Observing:
         case Aligned():
             own: Asking = Aligned(asking.packets, asking.n_slots, asking.n_parts)
         case Indexed():
-            own = Indexed(asking.packets)
+            own = Indexed(asking.packets, asking.n_ranges)
         case Blocks():
             own = Blocks(asking.job, client, {}, asking.n_blocks, asking.exchange)
         case _:
@@ -209,8 +227,6 @@ class Client:
     def take(self, answer: Packet) -> None:
         if answer.exchange != self.place or self.is_done:
             return
-        if answer.kind == Kind.WAIT:
-            return
         self.exchanges[self.place].take(answer)
         while not self.is_done and self.exchanges[self.place].is_done:
             self.place += 1
@@ -235,13 +251,18 @@ class Links:
 
 
 def run(
-    switch: Switch, clients: Mapping[int, Client], links: Links, seed: int
+    switch: Switch,
+    clients: Mapping[int, Client],
+    links: Links,
+    seed: int,
+    *,
+    max_ticks: int = MAX_TICKS,
 ) -> int | None:
     """Return when all clients were done; None if they never are."""
     rng = np.random.default_rng(seed)
     flights: list[tuple[int, int, int, Packet]] = []
     n_flights = 0
-    for now in range(MAX_TICKS):
+    for now in range(max_ticks):
         arrived = []
         while flights and flights[0][0] <= now:
             _, _, to, packet = heapq.heappop(flights)

@@ -10,9 +10,20 @@ from hypothesis import strategies as st
 
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Switch
+from fediac.transports.packets import hidden_max_places
 from fediac.wire.header import Kind
 from fediac.wire.packet import Packet
-from tests.packets import gia, indexed_totals, lanes, levels, pairs, peak, totals, votes
+from tests.packets import (
+    gia,
+    index_width,
+    indexed_totals,
+    lanes,
+    levels,
+    pairs,
+    peak,
+    totals,
+    votes,
+)
 from tests.planes import PLANES, data_plane
 from tests.property.network import (
     Aligned,
@@ -192,6 +203,8 @@ def ask_indexed(setting: Setting) -> Question:
     """One pair a packet, some addresses from several clients."""
     size, expected = 2 * setting.n_packets, dict[int, int]()
     is_narrow = bool(setting.rng.integers(2))
+    width = index_width(size, is_narrow=is_narrow) + (8 if is_narrow else 32)
+    n_ranges = -(-size // (8 * PAYLOAD_BYTES // width))
     askings = []
     for client in range(setting.n_clients):
         indices = setting.rng.choice(size, setting.n_packets, replace=False).tolist()
@@ -212,7 +225,7 @@ def ask_indexed(setting: Setting) -> Question:
         )
         for index in indices:
             expected[index] = expected.get(index, 0) + client + 1
-        askings.append(Indexed(packets))
+        askings.append(Indexed(packets, n_ranges))
     return Question(askings, lambda answers: indexed_totals(answers.values()), expected)
 
 
@@ -224,6 +237,22 @@ ASK = {
     "blocks": ask_blocks,
     "indexed": ask_indexed,
 }
+KINDS = {
+    "tally": Kind.TALLY,
+    "sum": Kind.SUM,
+    "wide sum": Kind.SUM,
+    "max": Kind.MAX,
+    "blocks": Kind.BLOCK_SUM,
+    "indexed": Kind.INDEXED_SUM,
+}
+
+
+def with_hidden_max(names: Sequence[str]) -> list[str]:
+    """Return the exchanges, and a maximum wherever there must be one."""
+    places = hidden_max_places([KINDS[name] for name in names])
+    hidden = [["max"] * (place in places) for place in range(len(names))]
+    both = zip(hidden, names, strict=True)
+    return [each for before, name in both for each in (*before, name)]
 
 
 @dataclass(frozen=True)
@@ -252,8 +281,19 @@ cases = st.builds(
 )
 
 
-def check(names: Sequence[str], case: Case) -> None:
-    """Let clients ask in turn; compare what each of them was told."""
+@dataclass(frozen=True)
+class Session:
+    """Clients and observers of a switch, and what they ask."""
+
+    switch: Switch
+    job: Job
+    questions: Sequence[Question]
+    watching: Mapping[int, Sequence[Asking]]
+    clients: Mapping[int, Client]
+
+
+def begin(names: Sequence[str], case: Case) -> Session:
+    """Return a session in which all clients ask these exchanges in turn."""
     # Slots of a tally with three planes, the longest of all.
     half_bytes = case.n_slots * (24 + 8 + 3 * PAYLOAD_BYTES)
     switch = Switch(1 << 16, payload_bytes=PAYLOAD_BYTES)
@@ -280,14 +320,21 @@ def check(names: Sequence[str], case: Case) -> None:
         for client in range(case.n_clients, case.n_clients + case.n_observers)
     }
     clients |= {client: Client(askings) for client, askings in watching.items()}
-    assert run(switch, clients, case.links, case.seed) is not None
+    return Session(switch, job, questions, watching, clients)
+
+
+def check(names: Sequence[str], case: Case) -> None:
+    """Let clients ask in turn; compare what each of them was told."""
+    session = begin(names, case)
+    switch, questions = session.switch, session.questions
+    assert run(switch, session.clients, case.links, case.seed) is not None
     for question in questions:
         for asking in question.askings:
             assert question.read(asking.answers) == question.expected
-    for askings in watching.values():
+    for askings in session.watching.values():
         for question, asking in zip(questions, askings, strict=True):
             assert question.read(asking.answers) == question.expected
-    assert switch.counters.register_bytes <= job.layout.register_bytes
+    assert switch.counters.register_bytes <= session.job.layout.register_bytes
 
 
 @pytest.mark.parametrize("plane", PLANES)
@@ -315,6 +362,37 @@ def test_two_rounds_with_statistics_survive_a_bad_network(
 ) -> None:
     with data_plane(plane):
         check(2 * ["tally", "wide sum", "max", "sum"], case)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+@settings(max_examples=25, deadline=None)
+@given(
+    names=st.lists(st.sampled_from([*ASK, "indexed"]), min_size=1, max_size=4),
+    case=cases,
+)
+def test_with_hidden_maxima_indexed_sums_may_stand_anywhere(
+    plane: str, names: list[str], case: Case
+) -> None:
+    with data_plane(plane):
+        check(with_hidden_max(names), case)
+
+
+def ends(names: Sequence[str], case: Case) -> bool:
+    """Return whether all clients get all answers in 4,000 ticks."""
+    session = begin(names, case)
+    ticks = run(session.switch, session.clients, case.links, case.seed, max_ticks=4000)
+    return ticks is not None
+
+
+@pytest.mark.parametrize(
+    "names", [["sum", "indexed"], ["indexed", "sum"], ["indexed", "indexed"]]
+)
+def test_without_them_a_client_waits_for_ever(names: list[str]) -> None:
+    links = Links(loss=0.4, duplication=0.0, max_delay=5)
+    hidden = with_hidden_max(names)
+    cases = [Case(n_clients=3, n_slots=2, links=links, seed=i) for i in range(10)]
+    assert not all(ends(names, case) for case in cases)
+    assert all(ends(hidden, case) for case in cases)
 
 
 @pytest.mark.parametrize("plane", PLANES)

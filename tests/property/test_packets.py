@@ -86,11 +86,20 @@ class Plan:
     payload_bytes: int
     register_bytes: int
     n_clients: int
+    n_observers: int
+
+    @property
+    def n_voters(self) -> int:
+        return self.n_clients - self.n_observers
 
     def switch(self) -> Switch:
         switch = Switch(3 * self.register_bytes + 5, payload_bytes=self.payload_bytes)
         for _ in range(N_JOBS):
-            switch.open(self.n_clients, register_bytes=self.register_bytes)
+            switch.open(
+                self.n_voters,
+                n_observers=self.n_observers,
+                register_bytes=self.register_bytes,
+            )
         return switch
 
 
@@ -103,6 +112,7 @@ def plans(draw: st.DrawFn) -> Plan:
         payload_bytes,
         draw(st.integers(least, least + 4000)),
         n_clients,
+        draw(st.integers(0, min(2, n_clients - 1))),
     )
 
 
@@ -137,20 +147,26 @@ class Mill:
         exchange, kind = self.exchange(job)
         number = 0 if kind == Kind.MAX else self.number(kind)
         flags = Flag(self.pick(self.flags(kind), range(256)))
-        is_bare = kind == Kind.MAX or Flag.ANNOUNCE in flags
+        client = self.pick(range(self.plan.n_clients), [1023, 1024, 0xFFFF])
+        is_observer = self.pick([client >= self.plan.n_voters], [0, 1])
+        if is_observer:
+            flags |= Flag.OBSERVE
+        asks_only = flags & (Flag.ANNOUNCE | Flag.READ | Flag.OBSERVE)
+        is_bare = kind == Kind.MAX or bool(asks_only)
+        tells_nothing = is_observer and kind in (Kind.TALLY, Kind.MAX)
         bits_up, bits = self.lane_bits
         widths = {Kind.SUM: bits, Kind.INDEXED_SUM: PAIR_BITS}
         packet = Packet(
             kind=Kind(self.pick([kind], range(1, 6))),
             session=job,
             exchange=self.pick([exchange], [0, exchange + 1]),
-            client=self.pick(range(self.plan.n_clients), [1023, 1024, 0xFFFF]),
+            client=client,
             packet=number,
             n_items=0 if is_bare else self.n_items(kind),
-            aux=self.aux(kind, number),
+            aux=0 if tells_nothing else self.aux(kind, number),
             threshold=self.pick([3] if kind == Kind.TALLY else [0], range(70)),
             bits_up=self.pick([bits_up if kind == Kind.SUM else 0], range(40)),
-            bits=self.pick([widths.get(kind, 32)], range(40)),
+            bits=0 if tells_nothing else self.pick([widths.get(kind, 32)], range(40)),
             part=self.pick([0], [1]),
             flags=flags,
         )
@@ -185,7 +201,8 @@ class Mill:
             return [0, 0, 0, Flag.ANNOUNCE]
         if kind == Kind.INDEXED_SUM:
             narrow = 3 * [Flag.NARROW, Flag.NARROW, Flag.NARROW | Flag.LAST]
-            return [*narrow, 0, Flag.LAST]
+            reads = 2 * [Flag.NARROW | Flag.READ]
+            return [*narrow, *reads, 0, Flag.LAST, Flag.READ]
         return [0]
 
     def body(self, packet: Packet) -> bytes:

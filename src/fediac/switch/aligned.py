@@ -59,7 +59,9 @@ def process_aligned(region: Region, packet: Packet) -> None:
     widths = (packet.bits_up, packet.bits) if packet.kind == Kind.SUM else None
     stride = layout.slot_bytes(packet.kind, threshold, widths)
     n_slots = layout.n_slots(packet.kind, threshold, widths)
-    number = region.enter(packet, stride, n_slots)
+    # No window lets one through that is further on while the exchange begins.
+    may_begin = packet.packet < n_slots
+    number = region.enter(packet, stride, n_slots, may_begin=may_begin)
     at = region.half_at(number) + packet.packet % n_slots * stride
     slot = read_slot(region.registers, at)
     if slot.state == FREE or slot.packet != packet.packet:
@@ -93,6 +95,9 @@ def process_max(region: Region, packet: Packet) -> None:
         if slot.state != FREE and slot.exchange == packet.exchange:
             _contribute(region, packet, at, slot)
             return
+    half = region.find_half(packet.exchange)
+    if half is not None:
+        region.contradict_half(packet, half)
     if packet.exchange < region.begun:
         raise DropPacket(Drop.STALE)
     region.begin(packet.exchange)

@@ -44,7 +44,9 @@ def process_block(region: Region, packet: Packet) -> None:
     """Add a block, or record a client's first one; answer what that completes."""
     layout = region.job.layout
     stride = layout.slot_bytes(Kind.BLOCK_SUM)
-    number = region.enter(packet, stride, layout.n_slots(Kind.BLOCK_SUM))
+    n_slots = layout.n_slots(Kind.BLOCK_SUM)
+    may_begin = Flag.ANNOUNCE in packet.flags
+    number = region.enter(packet, stride, n_slots, may_begin=may_begin)
     area = _Area(region, packet, number)
     if Flag.ANNOUNCE in packet.flags:
         area.announce()

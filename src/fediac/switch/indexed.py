@@ -1,61 +1,80 @@
 """Indexed sums: a register per address; pairs of (index, level) in any order.
 
-The answer, every address touched and its total, goes out when all clients have sent
-their last packet. A client's packets are taken in order, which also tells repeats.
-Levels are added in 32 bits, whatever their width; whoever sends fewer sees to it that
-the sum of all clients has no more, either.
+A client's packets are taken in order, which also tells repeats. Levels are added in 32
+bits, whatever their width; whoever sends fewer sees to it that the sum of all clients
+has no more, either.
+
+The totals are read range by range: a range has as many addresses as a packet holds
+pairs, and its answer has those that were touched. When the last packet of the last
+member is in, range 0 goes to everyone, which tells that the others can be read. Until
+then, who reads is told how many are in, and which of its own packets comes next.
 
 An indexed sum takes both halves, so it wipes out the answers of the exchange before it,
 and the exchange after it wipes out its own. Where packets get lost, a `Kind.MAX` must
 therefore come before it and after it: the peak of every client is there only when every
-client has all earlier answers.
+client has all earlier answers. `fediac.transports.packets.hidden_max_places` says where
+one is missing.
 """
 
 from dataclasses import replace
-from math import gcd
 
 import numpy as np
 
 from fediac.switch.aligned import Slot, read_slot, write_slot
 from fediac.switch.bitmap import is_set, set_bit
-from fediac.switch.counters import Drop
+from fediac.switch.counters import Count, Drop
 from fediac.switch.job import DropPacket, Region
 from fediac.switch.registers import COMPLETE, FREE, OPEN, SLOT
 from fediac.wire.header import EVERYONE, Flag, Kind, Reason
 from fediac.wire.packet import Packet
-from fediac.wire.pairs import WORD_BITS, index_bits, pack_pairs, unpack_pairs
+from fediac.wire.pairs import (
+    WORD_BITS,
+    index_bits,
+    pack_pairs,
+    range_length,
+    unpack_pairs,
+)
 
 
 def process_indexed(region: Region, packet: Packet) -> None:
-    """Add a packet's pairs; answer when every client has sent its last packet."""
+    """Add a packet's pairs, or answer for a range once all last packets are in."""
     layout = region.job.layout
     size = packet.aux
     fits = size <= layout.indexed_capacity
-    number = region.enter(packet, layout.indexed_bytes(size) if fits else 0, int(fits))
+    stride = layout.indexed_bytes(size) if fits else 0
+    may_begin = packet.packet == 0 and Flag.READ not in packet.flags
+    number = region.enter(packet, stride, int(fits), may_begin=may_begin)
     at = region.half_at(number)
     slot = read_slot(region.registers, at)
     if slot.state == FREE:
-        region.use(number, layout.indexed_bytes(size))
+        region.use(number, stride)
         slot = _new_slot(packet)
         write_slot(region.registers, at, slot)
     if (slot.aux, slot.threshold, slot.bits) != (size, *pair_widths(packet)):
         region.contradict(packet, Reason.ITEMS, 0, slot.aux)
     clocks_at = at + SLOT.size + layout.bitmap_bytes
     clocks = region.registers[clocks_at : clocks_at + 4 * layout.n_clients].cast("I")
-    if packet.packet > clocks[packet.client]:
+    following = clocks[packet.client]
+    if Flag.READ in packet.flags or packet.packet < following:
+        _repeat(region, packet, slot, at, following)
+    elif packet.packet > following:
         raise DropPacket(Drop.BUSY)
-    if packet.packet < clocks[packet.client]:
-        _repeat(region, packet, slot, at)
     else:
         _contribute(region, packet, slot, at)
         clocks[packet.client] = (packet.packet + 1) & 0xFFFFFFFF
 
 
-def _repeat(region: Region, packet: Packet, slot: Slot, at: int) -> None:
-    """Answer again when a client sends its last packet again."""
-    if slot.state != COMPLETE or Flag.LAST not in packet.flags:
-        region.wait(packet, slot.count)
-    _answer(region, slot, at, to=packet.client)
+def _repeat(
+    region: Region, packet: Packet, slot: Slot, at: int, following: int
+) -> None:
+    """Answer who reads a range, or sends again the last packet, which reads range 0."""
+    is_read = Flag.READ in packet.flags
+    asks = is_read or Flag.LAST in packet.flags
+    if slot.state != COMPLETE or not asks:
+        region.wait(packet, slot.count, following)
+    region.counts[Count.REPEATED] += not is_read
+    number = packet.packet if is_read else 0
+    region.tell(_range(region, slot, at, number, to=packet.client))
 
 
 def _contribute(region: Region, packet: Packet, slot: Slot, at: int) -> None:
@@ -71,7 +90,7 @@ def _contribute(region: Region, packet: Packet, slot: Slot, at: int) -> None:
     slot = replace(slot, count=count, state=COMPLETE if is_complete else OPEN)
     write_slot(region.registers, at, slot)
     if is_complete:
-        _answer(region, slot, at)
+        region.tell(_range(region, slot, at, 0, to=EVERYONE))
 
 
 def pair_widths(packet: Packet) -> tuple[int, int]:
@@ -123,47 +142,32 @@ def _add(region: Region, packet: Packet, at: int) -> None:
         values[index] = (values[index] + level) & 0xFFFFFFFF
 
 
-def _answer(region: Region, slot: Slot, at: int, *, to: int = EVERYONE) -> None:
-    """Send every touched address and its total, in packets, the last one flagged."""
-    size = slot.aux
+def _range(region: Region, slot: Slot, at: int, number: int, *, to: int) -> Packet:
+    """Return the touched addresses of a range with their totals, which fit a packet."""
+    size, widths = slot.aux, (slot.threshold, slot.bits)
+    length = range_length(widths, region.job.layout.payload_bytes)
+    start, stop = number * length, min((number + 1) * length, size)
     touched_at, values_at = _touched_at(region, at), _values_at(region, at, size)
-    touched = np.frombuffer(
-        region.registers[touched_at : touched_at + -(-size // 8)], dtype=np.uint8
+    bitmap = np.frombuffer(
+        region.registers[touched_at + start // 8 : touched_at + -(-stop // 8)],
+        dtype=np.uint8,
     )
-    indices = np.flatnonzero(np.unpackbits(touched, count=size, bitorder="little"))
+    touched = np.unpackbits(bitmap, count=stop - start // 8 * 8, bitorder="little")
+    indices = start + np.flatnonzero(touched[start % 8 :])
     values = np.frombuffer(
         region.registers[values_at : values_at + 4 * size], dtype="<i4"
     )
-    widths = slot.threshold, slot.bits
-    per_packet = _pairs_per_packet(sum(widths), region.job.layout.payload_bytes)
     is_narrow = slot.threshold < WORD_BITS
-    n_packets = max(1, -(-len(indices) // per_packet))
-    for number in range(n_packets):
-        part = indices[number * per_packet : (number + 1) * per_packet]
-        is_last = number == n_packets - 1
-        answer = Packet(
-            kind=Kind.INDEXED_SUM,
-            session=region.job.session,
-            exchange=slot.exchange,
-            client=to,
-            packet=number,
-            n_items=len(part),
-            count=(slot.count - region.job.n_observers) & 0xFFFF,
-            aux=size,
-            bits=slot.bits,
-            flags=Flag.ANSWER
-            | (Flag.LAST if is_last else Flag(0))
-            | (Flag.NARROW if is_narrow else Flag(0)),
-            body=pack_pairs(part, values[part], widths).tobytes(),
-        )
-        region.answer(answer, to=to)
-
-
-def _pairs_per_packet(width: int, payload_bytes: int) -> int:
-    """Return how many pairs fill a packet to a whole byte.
-
-    A payload too short for that takes one; or none, if it is too short for any, and
-    still answers that no address was touched.
-    """
-    unit = 8 // gcd(8, width)
-    return max(1, 8 * payload_bytes // width // unit * unit)
+    return Packet(
+        kind=Kind.INDEXED_SUM,
+        session=region.job.session,
+        exchange=slot.exchange,
+        client=to,
+        packet=number,
+        n_items=len(indices),
+        count=(slot.count - region.job.n_observers) & 0xFFFF,
+        aux=size,
+        bits=slot.bits,
+        flags=Flag.ANSWER | (Flag.NARROW if is_narrow else Flag(0)),
+        body=pack_pairs(indices, values[indices], widths).tobytes(),
+    )

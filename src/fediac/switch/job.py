@@ -10,8 +10,10 @@ import numpy.typing as npt
 from fediac.switch.counters import Count, Drop
 from fediac.switch.registers import (
     BEGUN_AT,
+    FREE,
     HALF_WORDS,
     RECORD_BYTES,
+    SLOT,
     Layout,
 )
 from fediac.wire.header import EVERYONE, MAX_CLIENTS, Flag, Kind, Reason
@@ -156,28 +158,66 @@ class Region:
             self.counts[Count.PEAK_BYTES], self.counts[Count.USED_BYTES]
         )
 
-    def enter(self, packet: Packet, stride: int, n_slots: int) -> int:
+    def enter(
+        self, packet: Packet, stride: int, n_slots: int, *, may_begin: bool
+    ) -> int:
         """Return the half that runs the packet's exchange, claiming one if it is new.
 
+        Args:
+            packet: The packet.
+            stride: Bytes of a slot for it.
+            n_slots: How many slots a half has.
+            may_begin: It is one of those that clients begin the exchange with.
+
         Raises:
-            DropPacket: The exchange is over, does not fit the registers, or runs with
-                other settings than the packet's.
+            DropPacket: The exchange is over, does not fit the registers, runs with
+                other settings than the packet's, or does not begin with this packet.
         """
-        for number in (self.current, 1 - self.current):
-            half = self.half(number)
-            if half.is_valid and half.exchange == packet.exchange:
-                # Damaged registers may say anything; nothing reads beyond the region.
-                is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
-                expected = (packet.kind, settings_of(packet), stride, n_slots)
-                if half.runs != expected or n_slots < 1 or is_misplaced:
-                    self.contradict(packet, Reason.SETTINGS, half.kind, half.settings)
-                return number
+        number = self.find_half(packet.exchange)
+        if number is not None:
+            # Damaged registers may say anything; nothing reads beyond the region.
+            is_misplaced = packet.kind == Kind.INDEXED_SUM and number != 0
+            expected = (packet.kind, settings_of(packet), stride, n_slots)
+            if self.half(number).runs != expected or n_slots < 1 or is_misplaced:
+                self.contradict_half(packet, number)
+            return number
+        if self.has_peaks_of(packet.exchange):
+            self.contradict(packet, Reason.SETTINGS, Kind.MAX)
         if packet.exchange < self.begun:
             raise DropPacket(Drop.STALE)
         if n_slots < 1:
             raise DropPacket(Drop.REGISTERS)
+        if not may_begin:
+            raise DropPacket(Drop.BUSY)
         self.begin(packet.exchange)
         return self._claim(packet, stride, n_slots)
+
+    def find_half(self, exchange: int) -> int | None:
+        """Return the number of the half that runs an exchange, the one in use first."""
+        for number in (self.current, 1 - self.current):
+            half = self.half(number)
+            if half.is_valid and half.exchange == exchange:
+                return number
+        return None
+
+    def has_peaks_of(self, exchange: int) -> bool:
+        """Return whether a peak slot holds an exchange."""
+        layout = self.job.layout
+        first = self.job.base + layout.peaks_at
+        for at in (first, first + layout.slot_bytes(Kind.MAX)):
+            _, _, held, *_, state, _ = SLOT.unpack_from(self.registers, at)
+            if state != FREE and held == exchange:
+                return True
+        return False
+
+    def contradict_half(self, packet: Packet, number: int) -> NoReturn:
+        """Tell a client what runs in a half instead of what its packet asks."""
+        half = self.half(number)
+        is_sized = half.kind == packet.kind == Kind.INDEXED_SUM
+        if is_sized and half.settings == settings_of(packet):
+            _, size, *_ = SLOT.unpack_from(self.registers, self.half_at(0))
+            self.contradict(packet, Reason.ITEMS, 0, size)
+        self.contradict(packet, Reason.SETTINGS, half.kind, half.settings)
 
     @property
     def begun(self) -> int:
@@ -260,8 +300,14 @@ class Region:
         self.tell(answer)
         raise DropPacket(Drop.MISMATCH)
 
-    def wait(self, packet: Packet, count: int) -> NoReturn:
-        """Tell a client how many are in whose packet is counted already; drop it."""
+    def wait(self, packet: Packet, count: int, following: int = 0) -> NoReturn:
+        """Tell a client how many are in whose packet is counted already; drop it.
+
+        Args:
+            packet: The packet.
+            count: How many are in.
+            following: The number of the client's next packet, in an indexed sum.
+        """
         answer = Packet(
             kind=Kind.WAIT,
             session=packet.session,
@@ -269,13 +315,14 @@ class Region:
             client=packet.client,
             packet=packet.packet,
             count=count,
-            flags=Flag.ANSWER,
+            aux=following,
+            flags=Flag.ANSWER | packet.flags & Flag.READ,
         )
         self.tell(answer)
         raise DropPacket(Drop.DUPLICATE)
 
     def tell(self, answer: Packet) -> None:
-        """Send what is no answer to an exchange to the client that it names."""
+        """Send a packet to the client that it names, or to everyone."""
         self.counts[Count.PACKETS_OUT] += 1
         self.emit(answer.client, answer)
 

@@ -41,7 +41,7 @@ from fediac.wire.header import (
     Kind,
 )
 from fediac.wire.packet import Packet, decode, encode
-from fediac.wire.pairs import WORD_BITS
+from fediac.wire.pairs import WORD_BITS, n_ranges
 
 _INFINITY = 0x7F800000
 """Bits of the float32 that no peak may reach; those of NaN and negatives are above."""
@@ -332,10 +332,12 @@ def parse(data: bytes, payload_bytes: int) -> Packet:
 
 def _is_clients(packet: Packet) -> bool:
     """Return whether the fields of any kind are those that a client may send."""
-    # Only sums have lanes, and only answers have parts.
+    # Only sums have lanes, only indexed sums are read, and only answers have parts.
     if Flag.ANSWER in packet.flags or packet.part:
         return False
     if packet.bits_up and packet.kind != Kind.SUM:
+        return False
+    if Flag.READ in packet.flags and packet.kind != Kind.INDEXED_SUM:
         return False
     return Flag.OBSERVE not in packet.flags or _adds_nothing(packet)
 
@@ -355,7 +357,7 @@ def _body_bytes(packet: Packet, payload_bytes: int) -> int | None:
         case Kind.BLOCK_SUM:
             return _block_bytes(packet)
         case _:
-            return _pairs_bytes(packet)
+            return _pairs_bytes(packet, payload_bytes)
 
 
 def _votes_bytes(packet: Packet) -> int | None:
@@ -394,10 +396,16 @@ def _block_bytes(packet: Packet) -> int | None:
     return 4 * packet.n_items if packet.aux > packet.packet else None
 
 
-def _pairs_bytes(packet: Packet) -> int | None:
+def _pairs_bytes(packet: Packet, payload_bytes: int) -> int | None:
     if packet.threshold or not packet.aux or not 1 <= packet.bits <= WORD_BITS:
         return None
-    n_bytes = -(-packet.n_items * sum(pair_widths(packet)) // 8)
+    widths = pair_widths(packet)
+    last = n_ranges(packet.aux, widths, payload_bytes) - 1
+    if last < 0:
+        return None
+    if Flag.READ in packet.flags:
+        return 0 if not packet.n_items and packet.packet <= last else None
+    n_bytes = -(-packet.n_items * sum(widths) // 8)
     if len(packet.body) != n_bytes:
         return None
     indices, _ = read_pairs(packet)

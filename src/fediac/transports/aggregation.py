@@ -62,7 +62,11 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         switch: Where sums are made: in this process, by default in a new one with 1 MiB
             of registers, or elsewhere, as by `fediac.RemoteSwitch`.
         states: What the last round returned; fresh ones by default.
-        out: ``states`` again, to put the next residuals where the old ones are.
+        out: Where to put the next residuals: ``states`` again, to overwrite the old
+            ones, or states with other arrays. If a round in place fails after all, old
+            residuals are put back for an algorithm of your own, and made NaN for one of
+            this package, so that a second try counts nothing twice; other arrays, or
+            none, leave ``states`` as they are.
         phase: For a second aggregation in the same round: its name in the ledger, and
             what keeps its random numbers apart from the first one's.
 

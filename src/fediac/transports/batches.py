@@ -23,6 +23,9 @@ _BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32}
 """Bits of an item in a packet; for sums and pairs, its header has them."""
 
 
+_BARE = np.dtype([("header", HEADER)])
+
+
 class Batches:
     """Writes the packets of one exchange.
 
@@ -35,9 +38,15 @@ class Batches:
         self._fields = {"magic": MAGIC, "version": VERSION, **fields}
         self._row = np.dtype([("header", HEADER), ("payload", "u1", (payload_bytes,))])
 
-    def empty(self, clients: npt.ArrayLike) -> Rows:
-        """Return one packet without items from each of ``clients``."""
-        batch = np.zeros(len(np.asarray(clients)), dtype=self._row)
+    def empty(self, clients: npt.ArrayLike, *, is_bare: bool = False) -> Rows:
+        """Return one packet without items from each of ``clients``.
+
+        Args:
+            clients: Who sends them, a number a packet.
+            is_bare: There is no room for items.
+        """
+        row = _BARE if is_bare else self._row
+        batch = np.zeros(len(np.asarray(clients)), dtype=row)
         batch["header"]["client"] = clients
         for name, value in self._fields.items():
             batch["header"][name] = value
@@ -61,6 +70,15 @@ class Batches:
             part[:n_full, :n_bytes] = full.reshape(-1, n_bytes)
             part[n_full:, : len(rest)] = rest
         return batch
+
+    def reads(self, client: int, ranges: range) -> Iterator[Rows]:
+        """Yield packets that ask for some ranges of an indexed sum, in batches."""
+        for start in range(ranges.start, ranges.stop, BATCH_PACKETS):
+            numbers = np.arange(start, min(start + BATCH_PACKETS, ranges.stop))
+            batch = self.empty(np.full(len(numbers), client), is_bare=True)
+            batch["header"]["packet"] = numbers
+            batch["header"]["flags"] |= np.uint8(Flag.READ)
+            yield batch
 
     def announcements(self, numbers: Mapping[int, Integers]) -> Rows:
         """Return one packet per client that names its first block."""

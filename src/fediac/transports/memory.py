@@ -5,6 +5,7 @@ packet is complete, so the switch never needs more registers than it has.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,8 @@ from fediac.transports.packets import (
     require_slots,
 )
 from fediac.transports.server import serve
-from fediac.wire.header import END, Flag, Kind
-from fediac.wire.pairs import pack_pairs, unpack_pairs
+from fediac.wire.header import END, HEADER_BYTES, Flag, Kind
+from fediac.wire.pairs import n_ranges, pack_pairs, unpack_rows
 
 _KINDS = {
     Tally: Kind.TALLY,
@@ -93,7 +94,7 @@ class MemoryTransport:
         asked: Any = requests
         if isinstance(first, ServerSum):
             return serve(asked)
-        packets = self._batches(_KINDS[type(first)])
+        packets = self._batches(first)
         self._n_exchanges += 1
         match first:
             case Tally():
@@ -107,12 +108,15 @@ class MemoryTransport:
             case IndexedSum():
                 return self._indexed_sum(asked, packets)
 
-    def _batches(self, kind: Kind) -> Batches:
+    def _batches(self, asked: Exchange) -> Batches:
         fields = {
-            "kind": int(kind),
+            "kind": int(_KINDS[type(asked)]),
             "session": self._job.session,
             "exchange": self._n_exchanges,
         }
+        if isinstance(asked, IndexedSum):
+            fields |= {"aux": asked.size, "bits": asked.bits}
+            fields["flags"] = int(Flag.NARROW) if asked.is_narrow else 0
         return Batches(fields, self.payload_bytes)
 
     def _tally(self, requests: Mapping[int, Tally], packets: Batches) -> Consensus:
@@ -231,15 +235,22 @@ class MemoryTransport:
     def _indexed_sum(
         self, requests: Mapping[int, IndexedSum], packets: Batches
     ) -> IndexedTotals:
-        first = next(iter(requests.values()))
+        reader, first = next(iter(requests.items()))
         require_addresses(self._job.layout, first.size)
-        pairs, widths = [], (first.index_bits, first.bits)
-        for client, request in requests.items():
-            for batch in self._pairs(packets, client, request):
-                header, payload = split(self._send(batch))
-                for row, n_items in zip(payload, header["n_items"], strict=True):
-                    pairs.append(unpack_pairs(row, int(n_items), widths))
-        self._check(int(bool(pairs)), 1)
+        widths = first.index_bits, first.bits
+        # Range 0 comes by itself; one client reads the others for all.
+        n_answers = n_ranges(first.size, widths, self.payload_bytes)
+        batches = chain(
+            self._pairs(packets, requests), packets.reads(reader, range(1, n_answers))
+        )
+        n_found, pairs = 0, []
+        for batch in batches:
+            answers = self._send(batch)
+            header, _ = split(answers)
+            n_items, rows = header["n_items"], answers.packets
+            pairs.append(unpack_rows(rows, n_items, widths, first=HEADER_BYTES))
+            n_found += len(header)
+        self._check(n_found, n_answers)
         indices, totals = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return IndexedTotals(
             _as_kind(indices, first.indices),
@@ -248,21 +259,19 @@ class MemoryTransport:
         )
 
     def _pairs(
-        self, packets: Batches, client: int, request: IndexedSum
+        self, packets: Batches, requests: Mapping[int, IndexedSum]
     ) -> Iterator[Rows]:
-        """Yield the packets of one client's pairs, in batches."""
-        indices, levels = _as_int64(request.indices), _as_int64(request.levels)
-        widths = request.index_bits, request.bits
-        packed = {client: pack_pairs(indices, levels, widths)}
-        layout = Pieces(len(indices), sum(widths), self.payload_bytes)
-        for start, stop in layout.windows(BATCH_PACKETS):
-            batch = packets.pieces(packed, layout, (start, stop))
-            batch["header"]["aux"] = request.size
-            batch["header"]["bits"] = request.bits
-            batch["header"]["flags"] = Flag.NARROW if request.is_narrow else 0
-            if stop == layout.n_packets:
-                batch["header"]["flags"][-1] |= Flag.LAST
-            yield batch
+        """Yield the packets of one client's pairs after the other's, in batches."""
+        for client, request in requests.items():
+            indices, levels = _as_int64(request.indices), _as_int64(request.levels)
+            widths = request.index_bits, request.bits
+            packed = {client: pack_pairs(indices, levels, widths)}
+            layout = Pieces(len(indices), sum(widths), self.payload_bytes)
+            for start, stop in layout.windows(BATCH_PACKETS):
+                batch = packets.pieces(packed, layout, (start, stop))
+                if stop == layout.n_packets:
+                    batch["header"]["flags"][-1] |= Flag.LAST
+                yield batch
 
     def _window(
         self, kind: Kind, threshold: int = 1, widths: Widths | None = None

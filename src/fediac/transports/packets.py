@@ -1,6 +1,7 @@
 """How an exchange becomes packets, and whether a switch has registers for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +58,25 @@ class Pieces:
         """Yield ``(start, stop)`` packet numbers, at most ``window`` at a time."""
         for start in range(0, self.n_packets, window):
             yield start, min(start + window, self.n_packets)
+
+
+def hidden_max_places(kinds: Sequence[Kind]) -> list[int]:
+    """Return before which exchanges of a session a maximum must stand that none has.
+
+    An indexed sum wipes out the answers of the exchange before it, and the one after it
+    wipes out its own, see `fediac.switch.indexed`. A maximum between them completes
+    when every member has all earlier answers, and wipes out nothing. Where packets get
+    lost, there must be one on each side; what it says does not matter. A transport that
+    learns of exchanges one by one asks for the last one and the next.
+
+    Args:
+        kinds: What is exchanged, in order; nothing stands before it or follows.
+    """
+    return [
+        place
+        for place, pair in enumerate(pairwise(kinds), start=1)
+        if Kind.INDEXED_SUM in pair and Kind.MAX not in pair
+    ]
 
 
 def require_slots(

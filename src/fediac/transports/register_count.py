@@ -26,6 +26,7 @@ from fediac.transports.packets import (
     require_slots,
 )
 from fediac.wire.header import Kind
+from fediac.wire.pairs import n_ranges
 
 
 class RegisterCount:
@@ -118,7 +119,8 @@ class RegisterCount:
     ) -> None:
         """Count an indexed sum."""
         require_addresses(self._layout, asked.size)
-        payload, bits = self._layout.payload_bytes, asked.bits + asked.index_bits
-        n_in = sum(Pieces(count, bits, payload).n_packets for count in counts)
-        self._count(n_in, Pieces(n_union, bits, payload).n_packets, n_union)
+        payload, widths = self._layout.payload_bytes, (asked.index_bits, asked.bits)
+        n_in = sum(Pieces(count, sum(widths), payload).n_packets for count in counts)
+        n_answers = n_ranges(asked.size, widths, payload)
+        self._count(n_in + n_answers - 1, n_answers, n_union)
         self._use(self._layout.indexed_bytes(asked.size), spans_both=True)

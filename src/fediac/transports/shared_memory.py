@@ -69,6 +69,11 @@ class Written:
                 )
 
 
+def is_same_memory(array: Array, other: Array | None) -> bool:
+    """Return whether both begin and end in the same places of memory."""
+    return other is not None and _span(array) == _span(other)
+
+
 def _span(array: Array) -> tuple[int, int]:
     """Return where the memory of an array begins and ends."""
     if is_numpy_array(array):

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from array_api_compat import device, is_torch_array
 
 from fediac import native
+from fediac.compressors.forecast import check_dim
 from fediac.compressors.protocol import Compressor, Facts, Outcome, State
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
@@ -23,12 +24,13 @@ from fediac.transports.argument_checks import (
 )
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.capacity import require_capacity
+from fediac.transports.in_place import left_alone_on_failure
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
 from fediac.transports.protocol import SessionTransport, SwitchElsewhere
 
 LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
-_Ran: TypeAlias = tuple[dict[int, Outcome], Ledger, Counters]
+_Ran: TypeAlias = tuple[dict[int, Outcome], Update, Ledger, Counters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     if out is not None:
         check_finite(present, states, streams)
     first = next(iter(present))
+    check_dim(compressor, present[first].shape[0])
     # Elsewhere a session may be lost, and the same round run again.
     targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
 
@@ -133,17 +136,22 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         outcomes, ledger = run_lockstep(
             clients, transport, round_number=round_number, n_threads=n_threads
         )
-        return outcomes, ledger, transport.counters
+        check_kept({i: each.state for i, each in outcomes.items()}, present)
+        mean = outcomes[first].mean.dense(present[first])
+        return outcomes, mean, ledger, transport.counters
 
     if isinstance(switch, Switch):
-        outcomes, ledger, counters = _run_here(switch, len(updates), present, run)
+        written = {i: buffers[i] for i in present}
+        with left_alone_on_failure(compressor, states, written):
+            outcomes, mean, ledger, counters = _run_here(
+                switch, len(updates), present, run
+            )
     else:
-        outcomes, ledger, counters = switch.run_session(
+        outcomes, mean, ledger, counters = switch.run_session(
             tuple(present),
             lambda transport: run(transport, transport.layout, native.n_threads()),
         )
     facts = _round_facts(outcomes, counters)
-    check_kept({i: outcome.state for i, outcome in outcomes.items()}, present)
     ledger = ledger.with_phase(phase) if phase else ledger
     after = tuple(
         _in_place(outcomes[i].state, buffers[i]) if i in outcomes else states[i]
@@ -152,7 +160,6 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     every = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
-    mean = outcomes[first].mean.dense(present[first])
     return RoundResult(mean, after, ledger, facts, every)
 
 

@@ -116,11 +116,13 @@ class Flag(IntFlag):
     OBSERVE = 2
     """From who adds nothing but gets every answer."""
     LAST = 4
-    """The sender's last packet of an indexed sum, or the last of its answer."""
+    """The sender's last packet of an indexed sum."""
     ANNOUNCE = 8
     """A block sum's packet without a block: only the next block's number."""
     NARROW = 16
     """An indexed sum whose indices have as many bits as its size needs, not 32."""
+    READ = 32
+    """Asks for the totals in one range of an indexed sum's addresses."""
 
 
 HEADER = np.dtype(

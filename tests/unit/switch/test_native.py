@@ -9,7 +9,8 @@ from fediac import native
 from fediac.switch.counters import N_COUNTS
 from fediac.switch.job import JOB_RECORD
 from fediac.switch.pipeline import Switch
-from tests.packets import answer_to, lanes, pairs, send
+from fediac.wire.header import Kind
+from tests.packets import announce, answer_to, block, lanes, send
 
 
 def test_more_answers_than_expected_come_back_in_order(switch: Switch) -> None:
@@ -20,15 +21,16 @@ def test_more_answers_than_expected_come_back_in_order(switch: Switch) -> None:
 
 
 def test_one_packet_may_cause_more_answers_than_a_chunk_of_rows() -> None:
+    # A client without blocks ends what others have sent ahead of it.
     switch = Switch(1 << 15, payload_bytes=8)
-    job = switch.open(1)
-    size = 600
-    packets = [
-        pairs(job, 0, {i: i}, size=size, packet=i, is_last=i == size - 1)
-        for i in range(size)
-    ]
-    answers = send(switch, *packets)
-    assert [answer.packet for _, answer in answers] == list(range(size))
+    job = switch.open(2)
+    n_blocks = 300
+    assert job.layout.n_slots(Kind.BLOCK_SUM) > n_blocks
+    mine = [block(job, 0, i, [i], following=i + 1) for i in range(n_blocks)]
+    ends = block(job, 1, 0, [7])
+    assert send(switch, announce(job, 0, 0), announce(job, 1, 0), *mine) == []
+    answers = send(switch, ends)
+    assert [answer.packet for _, answer in answers] == list(range(n_blocks))
 
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)

@@ -14,11 +14,13 @@ from tests.packets import (
     answer_to,
     block,
     gia,
+    indexed_totals,
     lanes,
     levels,
     observed,
     pairs,
     peak,
+    reading,
     send,
     told,
     totals,
@@ -70,8 +72,11 @@ def test_an_observer_changes_no_block_sum(switch: Switch, job: Job) -> None:
 
 def test_an_observer_changes_no_indexed_sum(switch: Switch, job: Job) -> None:
     sent = [pairs(job, i, {2: i + 1}) for i in range(3)]
-    answer = answer_to(switch, observed(sent[0], OBSERVER), *sent)
-    assert (answer.n_items, answer.count) == (1, 3)
+    watching = observed(sent[0], OBSERVER)
+    answer = answer_to(switch, watching, *sent)
+    assert (indexed_totals([answer]), answer.count) == ({}, 3)
+    answer = told(switch, observed(reading(sent[0], 1), OBSERVER))
+    assert (indexed_totals([answer]), answer.count) == ({2: 6}, 3)
 
 
 def test_an_answer_in_parts_is_whole_although_the_observer_completes_it(

@@ -12,7 +12,19 @@ from fediac.switch.pipeline import Switch
 from fediac.switch.registers import COMPLETE, OPEN
 from fediac.wire.header import END, Kind
 from fediac.wire.packet import Packet
-from tests.packets import announce, block, lanes, levels, pairs, peak, send, votes
+from tests.packets import (
+    announce,
+    block,
+    indexed_totals,
+    lanes,
+    levels,
+    pairs,
+    peak,
+    reading,
+    send,
+    told,
+    votes,
+)
 
 
 def claim(switch: Switch, job: Job, number: int, packet: Packet, **words: int) -> None:
@@ -74,6 +86,26 @@ def test_an_indexed_sum_never_runs_in_the_second_half(switch: Switch, job: Job) 
     stride = job.layout.indexed_bytes(size)
     claim(switch, job, 1, packet, stride=stride, n_slots=1)
     assert dropped(switch, packet) == Drop.MISMATCH
+
+
+def test_a_range_fits_a_packet_whatever_the_registers_say(
+    switch: Switch, job: Job
+) -> None:
+    sent = [
+        pairs(job, i, {}, size=41, bits=3, is_narrow=True, is_last=i > 0)
+        for i in range(3)
+    ]
+    assert send(switch, *sent) == []
+    at = half_at(switch, job, 0) + job.layout.indexed_bytes(0)
+    switch._registers[at : job.base + job.layout.register_bytes] = 255
+    last = replace(sent[0], packet=1, flags=sent[1].flags)
+    ((_, first),) = send(switch, last)
+    answers = [first, *(told(switch, reading(last, i)) for i in (1, 2))]
+    assert [list(indexed_totals([each])) for each in answers] == [
+        list(range(14)),
+        list(range(14, 28)),
+        list(range(28, 41)),
+    ]
 
 
 def test_a_slot_of_another_kind_is_not_answered_from(switch: Switch, job: Job) -> None:

@@ -4,6 +4,7 @@ import pytest
 from fediac.switch.registers import Layout
 from fediac.transports.packets import (
     Pieces,
+    hidden_max_places,
     require_addresses,
     require_block,
     require_slots,
@@ -88,3 +89,28 @@ class TestRegisters:
         text = "block must be at most 352 entries (payload_bytes=1408), got 353"
         with refuses(text):
             require_block(1408, 353)
+
+
+STREAMED = [Kind.TALLY, Kind.SUM, Kind.BLOCK_SUM]
+
+
+class TestHiddenMaxPlaces:
+    @pytest.mark.parametrize("kind", [*STREAMED, Kind.INDEXED_SUM])
+    def test_a_maximum_stands_before_and_after_an_indexed_sum(self, kind: Kind) -> None:
+        kinds = [kind, Kind.INDEXED_SUM, kind, kind, Kind.INDEXED_SUM]
+        beside = [1, 2, 3, 4] if kind == Kind.INDEXED_SUM else [1, 2, 4]
+        assert hidden_max_places(kinds) == beside
+
+    def test_none_is_added_where_there_is_one(self) -> None:
+        kinds = [Kind.SUM, Kind.MAX, Kind.INDEXED_SUM, Kind.MAX, Kind.TALLY]
+        assert hidden_max_places(kinds) == []
+
+    def test_one_serves_both_sums_beside_it(self) -> None:
+        assert hidden_max_places([Kind.INDEXED_SUM, Kind.MAX, Kind.INDEXED_SUM]) == []
+
+    def test_nothing_stands_before_the_first_exchange_or_after_the_last(self) -> None:
+        assert hidden_max_places([Kind.INDEXED_SUM]) == []
+        assert hidden_max_places([]) == []
+
+    def test_streamed_exchanges_need_none(self) -> None:
+        assert hidden_max_places([*STREAMED, *STREAMED]) == []

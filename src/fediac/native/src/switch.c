@@ -44,13 +44,29 @@ static int are_lanes_valid(const Header *header, size_t payload_bytes) {
     return bits_up == bits || lanes_per_part(payload_bytes, bits);
 }
 
+/* Whether a packet has pairs of which one fits a packet, or reads a range that is there,
+   and how long its body is. */
+static int are_pairs_valid(const Header *header, size_t payload_bytes, size_t *n_body) {
+    if (!header->aux || header->threshold || header->bits < 1 ||
+        header->bits > WORD_BITS)
+        return 0;
+    Widths widths = pair_widths(header);
+    uint32_t length = range_length(widths, payload_bytes);
+    *n_body = ((size_t)header->n_items * (widths.index + widths.level) + 7) / 8;
+    if (header->flags & READ)
+        return length && !header->n_items &&
+               header->packet <= (header->aux - 1) / length;
+    return length > 0;
+}
+
 /* Whether the fields fit each other, and how long they say the body is. Only sums have
-   lanes, and only answers have parts. */
+   lanes, only indexed sums are read, and only answers have parts. */
 static int are_fields_valid(const Header *header, size_t payload_bytes,
                             size_t *n_body) {
     size_t n_items = header->n_items;
     if (header->flags & ANSWER || header->part ||
         (header->bits_up && header->kind != SUM) ||
+        (header->flags & READ && header->kind != INDEXED_SUM) ||
         (header->flags & OBSERVE && !adds_nothing(header)))
         return 0;
     switch (header->kind) {
@@ -70,12 +86,8 @@ static int are_fields_valid(const Header *header, size_t payload_bytes,
         if (header->flags & ANNOUNCE)
             return !n_items && !header->threshold;
         return header->aux > header->packet && !header->threshold;
-    default: {
-        Widths widths = pair_widths(header);
-        *n_body = (n_items * (widths.index + widths.level) + 7) / 8;
-        return header->aux && !header->threshold && 1 <= header->bits &&
-               header->bits <= WORD_BITS;
-    }
+    default:
+        return are_pairs_valid(header, payload_bytes, n_body);
     }
 }
 
@@ -126,8 +138,6 @@ static size_t max_answers(const Region *region, const Header *header) {
         return n_most_parts(region, header->bits_up, header->bits);
     case BLOCK_SUM:
         return n_block_slots(region) + 1;
-    case INDEXED_SUM:
-        return header->flags & LAST ? max_indexed_answers(region, header) : 1;
     default:
         return 1;
     }

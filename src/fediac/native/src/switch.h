@@ -12,7 +12,7 @@
 enum { TALLY = 1, MAX = 2, SUM = 3, BLOCK_SUM = 4, INDEXED_SUM = 5 };
 enum { WAIT = 23, ERROR = 25 };            /* what the switch tells a client */
 enum { SETTINGS = 1, ITEMS = 2 };          /* what a packet contradicts */
-enum { ANSWER = 1, OBSERVE = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16 };
+enum { ANSWER = 1, OBSERVE = 2, LAST = 4, ANNOUNCE = 8, NARROW = 16, READ = 32 };
 enum { FREE = 0, OPEN = 1, COMPLETE = 2 };
 enum { MAGIC = 0xFED1, VERSION = 2, EVERYONE = 0xFFFF, WORD_BITS = 32 };
 enum { MAX_CLIENTS = 1024, MAX_PAYLOAD_BYTES = 0xFFFF / 8 / 64 * 64 };
@@ -192,6 +192,11 @@ INLINE Widths pair_widths(const Header *header) {
     return widths;
 }
 
+/* How many addresses a range of an indexed sum has: as many as a packet holds pairs. */
+INLINE uint32_t range_length(Widths widths, size_t n_payload) {
+    return (uint32_t)(8 * n_payload / (widths.index + widths.level));
+}
+
 /* The n bits from bit `at` of a body on, least significant first; n is at most 32. */
 INLINE uint32_t read_bits(const Packet *packet, size_t at, unsigned n) {
     const uint8_t *first = packet->body + at / 8;
@@ -286,16 +291,18 @@ Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
 void use(Region *region, unsigned number, size_t n_bytes);
 Verdict begin(Region *region, uint16_t exchange);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
-              unsigned *number);
+              int may_begin, unsigned *number);
+Verdict contradict_any_half(Region *region, const Header *header);
+void tell(Region *region, Header header, const uint8_t *body, size_t n_body);
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body);
 Verdict contradict(Region *region, const Header *header, uint8_t reason,
                    uint16_t n_items, uint32_t settings);
-Verdict wait_for_others(Region *region, const Header *header, uint16_t count);
+Verdict wait_for_others(Region *region, const Header *header, uint16_t count,
+                        uint32_t following);
 
 Verdict process_aligned(Region *region, const Packet *packet);
 Verdict process_max(Region *region, const Packet *packet);
 Verdict process_block(Region *region, const Packet *packet);
 Verdict process_indexed(Region *region, const Packet *packet);
-size_t max_indexed_answers(const Region *region, const Header *header);
 
 #endif

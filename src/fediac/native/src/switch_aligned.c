@@ -237,7 +237,7 @@ static Verdict contribute(Region *region, const Packet *packet, uint8_t *at,
         return KEPT;
     }
     if (is_set(bitmap, header->client))
-        return wait_for_others(region, header, slot.count);
+        return wait_for_others(region, header, slot.count, 0);
     set_bit(bitmap, header->client);
     if (header->flags & OBSERVE)
         ; /* adds nothing */
@@ -267,7 +267,9 @@ Verdict process_aligned(Region *region, const Packet *packet) {
     size_t stride = slot_bytes(region, n_values);
     size_t n_slots = region->half_bytes / stride;
     unsigned number;
-    Verdict verdict = enter(region, header, stride, n_slots, &number);
+    /* No window lets one through that is further on while the exchange begins. */
+    int may_begin = header->packet < n_slots;
+    Verdict verdict = enter(region, header, stride, n_slots, may_begin, &number);
     if (verdict != KEPT)
         return verdict;
     uint8_t *at = half_at(region, number) + header->packet % n_slots * stride;
@@ -298,7 +300,9 @@ Verdict process_max(Region *region, const Packet *packet) {
         return contribute(region, packet, first, one);
     if (other.state != FREE && other.exchange == header->exchange)
         return contribute(region, packet, second, other);
-    Verdict verdict = begin(region, header->exchange);
+    Verdict verdict = contradict_any_half(region, header);
+    if (verdict == KEPT)
+        verdict = begin(region, header->exchange);
     if (verdict != KEPT)
         return verdict;
     uint8_t *at = is_older(&other, &one) ? second : first;

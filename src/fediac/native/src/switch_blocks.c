@@ -96,7 +96,7 @@ static Verdict announce(Area *area) {
             uint16_t n_announced = 0;
             for (size_t i = 0; i < 8 * area->region->bitmap_bytes; i++)
                 n_announced += (uint16_t)is_set(area->bitmap, i);
-            return wait_for_others(area->region, header, n_announced);
+            return wait_for_others(area->region, header, n_announced, 0);
         }
         answer_first(area, header->client);
         return KEPT;
@@ -164,7 +164,7 @@ static Verdict repeat(Area *area) {
         for (size_t client = 0; client < job->n_clients; client++)
             n_beyond += is_set(job->present, client) &&
                         read_clock(area->clocks, client) > header->packet;
-        return wait_for_others(area->region, header, n_beyond);
+        return wait_for_others(area->region, header, n_beyond, 0);
     }
     uint8_t *at = slot_at(area, header->packet);
     Slot slot = read_slot(at);
@@ -180,7 +180,9 @@ Verdict process_block(Region *region, const Packet *packet) {
                  .packet = packet,
                  .stride = block_slot_bytes(region),
                  .n_slots = n_block_slots(region)};
-    Verdict verdict = enter(region, header, area.stride, area.n_slots, &area.number);
+    int may_begin = header->flags & ANNOUNCE;
+    Verdict verdict =
+        enter(region, header, area.stride, area.n_slots, may_begin, &area.number);
     if (verdict != KEPT)
         return verdict;
     area.words = half_at(region, area.number);

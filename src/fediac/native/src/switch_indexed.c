@@ -13,21 +13,6 @@ static size_t indexed_capacity(const Region *region) {
     return room > needed ? (room - needed) * 8 / 33 : 0;
 }
 
-/* How many pairs fill a packet to a whole byte; at least one. */
-static size_t pairs_per_packet(const Region *region, Widths widths) {
-    size_t width = widths.index + widths.level, unit = 8;
-    while (unit > 1 && unit / 2 * width % 8 == 0)
-        unit /= 2;
-    size_t n_pairs = 8 * (size_t)region->job->payload_bytes / width / unit * unit;
-    return n_pairs ? n_pairs : 1;
-}
-
-/* The most answers that an indexed sum gives to one packet. */
-size_t max_indexed_answers(const Region *region, const Header *header) {
-    size_t size = min_size(header->aux, indexed_capacity(region));
-    return size / pairs_per_packet(region, pair_widths(header)) + 1;
-}
-
 /* Put the n lowest bits of a word at bit `at` of bytes that are zero from there on. */
 static void write_bits(uint8_t *bytes, size_t at, uint32_t word, unsigned n) {
     uint64_t shifted = (word & ((1ull << n) - 1)) << at % 8;
@@ -40,41 +25,42 @@ static uint32_t extend_sign(uint32_t level, unsigned n) {
     return (level ^ sign) - sign;
 }
 
-/* Send every touched address and its total, in packets, the last one flagged. */
-static void answer_pairs(Region *region, const Slot *slot, uint8_t *at, uint16_t to) {
+/* Write the pairs of the touched addresses in start..stop-1; return how many. */
+static size_t write_pairs(uint8_t *body, const uint8_t *touched, const uint8_t *values,
+                          size_t start, size_t stop, Widths widths) {
+    size_t n_pairs = 0, width = widths.index + widths.level;
+    for (size_t index = start; index < stop; index++) {
+        if (!is_set(touched, index))
+            continue;
+        size_t at = n_pairs++ * width;
+        write_bits(body, at, (uint32_t)index, widths.index);
+        write_bits(body, at + widths.index, read_clock(values, index), widths.level);
+    }
+    return n_pairs;
+}
+
+/* Send the touched addresses of a range with their totals, which fit a packet. */
+static Verdict send_range(Region *region, const Slot *slot, const uint8_t *at,
+                          uint32_t number, uint16_t to) {
     const uint8_t *touched = at + indexed_bytes(region, 0);
     const uint8_t *values = touched + align((slot->aux + 7ull) / 8);
     Widths widths = {slot->threshold, slot->bits};
-    size_t n_left = 0, per_packet = pairs_per_packet(region, widths), index = 0;
-    size_t width = widths.index + widths.level;
-    for (size_t i = 0; i < slot->aux; i++)
-        n_left += (size_t)is_set(touched, i);
+    size_t length = range_length(widths, region->job->payload_bytes);
+    size_t start = number * length, stop = min_size(start + length, slot->aux);
+    uint8_t body[MAX_PAYLOAD_BYTES + 16]; /* writing a pair touches eight bytes */
+    memset(body, 0, region->job->payload_bytes + 16);
+    size_t n_pairs = write_pairs(body, touched, values, start, stop, widths);
     Header header = {.kind = INDEXED_SUM,
                      .exchange = slot->exchange,
                      .client = to,
+                     .packet = number,
+                     .n_items = (uint16_t)n_pairs,
                      .count = n_counted(region->job, slot->count),
                      .aux = slot->aux,
-                     .bits = slot->bits};
-    uint8_t is_narrow = widths.index < WORD_BITS ? NARROW : 0;
-    do {
-        uint8_t body[MAX_PAYLOAD_BYTES + 16]; /* writing a pair touches eight bytes */
-        size_t n_pairs = min_size(n_left, per_packet);
-        size_t n_bytes = (n_pairs * width + 7) / 8;
-        memset(body, 0, n_bytes + 8);
-        for (size_t pair = 0; pair < n_pairs; index++) {
-            if (!is_set(touched, index))
-                continue;
-            write_bits(body, pair * width, (uint32_t)index, widths.index);
-            write_bits(body, pair * width + widths.index, read_clock(values, index),
-                       widths.level);
-            pair++;
-        }
-        n_left -= n_pairs;
-        header.n_items = (uint16_t)n_pairs;
-        header.flags = (n_left ? 0 : LAST) | is_narrow;
-        answer(region, header, body, n_bytes);
-        header.packet++;
-    } while (n_left);
+                     .bits = slot->bits,
+                     .flags = widths.index < WORD_BITS ? NARROW : 0};
+    tell(region, header, body, (n_pairs * (widths.index + widths.level) + 7) / 8);
+    return KEPT;
 }
 
 static void add_pairs(Region *region, const Packet *packet, uint8_t *at) {
@@ -105,7 +91,7 @@ static Verdict contribute(Region *region, const Packet *packet, Slot slot,
         slot.state = slot.count == region->job->n_present ? COMPLETE : OPEN;
         write_slot(at, slot);
         if (slot.state == COMPLETE)
-            answer_pairs(region, &slot, at, EVERYONE);
+            send_range(region, &slot, at, 0, EVERYONE);
     }
     write_clock(done + region->bitmap_bytes, header->client, header->packet + 1);
     return KEPT;
@@ -117,7 +103,8 @@ Verdict process_indexed(Region *region, const Packet *packet) {
     size_t stride = fits ? indexed_bytes(region, header->aux) : 0;
     Widths widths = pair_widths(header);
     unsigned number;
-    Verdict verdict = enter(region, header, stride, (size_t)fits, &number);
+    int may_begin = header->packet == 0 && !(header->flags & READ);
+    Verdict verdict = enter(region, header, stride, (size_t)fits, may_begin, &number);
     if (verdict != KEPT)
         return verdict;
     uint8_t *at = half_at(region, number);
@@ -137,12 +124,14 @@ Verdict process_indexed(Region *region, const Packet *packet) {
         return contradict(region, header, ITEMS, 0, slot.aux);
     uint8_t *clocks = at + sizeof slot + region->bitmap_bytes;
     uint32_t clock = read_clock(clocks, header->client);
-    if (header->packet > clock)
+    int is_read = header->flags & READ;
+    if (!is_read && header->packet > clock)
         return BUSY;
-    if (header->packet == clock)
+    if (!is_read && header->packet == clock)
         return contribute(region, packet, slot, at);
-    if (slot.state != COMPLETE || !(header->flags & LAST))
-        return wait_for_others(region, header, slot.count);
-    answer_pairs(region, &slot, at, header->client);
-    return KEPT;
+    /* Who sends the last packet again reads range 0. */
+    if (slot.state != COMPLETE || !(is_read || header->flags & LAST))
+        return wait_for_others(region, header, slot.count, clock);
+    region->counts[REPEATED] += !is_read;
+    return send_range(region, &slot, at, is_read ? header->packet : 0, header->client);
 }

@@ -110,26 +110,63 @@ static int is_alike(const Half *half, unsigned number, const Header *header,
            is_place_right;
 }
 
+/* Find the half that runs an exchange, the one in use first; 2 if none does. */
+static unsigned find_half(const Record *record, uint16_t exchange) {
+    unsigned current = current_half(record);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned number = i ? 1 - current : current;
+        const Half *half = &record->halves[number];
+        if (half->is_valid && half->exchange == exchange)
+            return number;
+    }
+    return 2;
+}
+
+/* Whether a peak slot holds an exchange. */
+static int has_peaks_of(const Region *region, uint16_t exchange) {
+    for (unsigned i = 0; i < 2; i++) {
+        size_t at = sizeof(Record) + i * slot_bytes(region, 0);
+        Slot slot = read_slot(region->registers + at);
+        if (slot.state != FREE && slot.exchange == exchange)
+            return 1;
+    }
+    return 0;
+}
+
+/* Tell a client what runs in a half instead of what its packet asks. */
+static Verdict contradict_half(Region *region, const Header *header, const Half *half) {
+    int is_sized = half->kind == INDEXED_SUM && header->kind == INDEXED_SUM;
+    if (is_sized && half->settings == settings_of(header))
+        return contradict(region, header, ITEMS, 0, read_slot(half_at(region, 0)).aux);
+    return contradict(region, header, SETTINGS, (uint16_t)half->kind, half->settings);
+}
+
+/* The same, if any half runs the packet's exchange. */
+Verdict contradict_any_half(Region *region, const Header *header) {
+    const Record record = read_record(region);
+    unsigned number = find_half(&record, header->exchange);
+    return number < 2 ? contradict_half(region, header, &record.halves[number]) : KEPT;
+}
+
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
-              unsigned *number) {
+              int may_begin, unsigned *number) {
     const Record record = read_record(region);
-    unsigned current = current_half(&record);
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned tried = i ? 1 - current : current;
-        const Half *half = &record.halves[tried];
-        if (half->is_valid && half->exchange == header->exchange) {
-            *number = tried;
-            if (is_alike(half, tried, header, stride, n_slots))
-                return KEPT;
-            return contradict(region, header, SETTINGS, (uint16_t)half->kind,
-                              half->settings);
-        }
+    *number = find_half(&record, header->exchange);
+    if (*number < 2) {
+        const Half *half = &record.halves[*number];
+        if (is_alike(half, *number, header, stride, n_slots))
+            return KEPT;
+        return contradict_half(region, header, half);
     }
+    if (has_peaks_of(region, header->exchange))
+        return contradict(region, header, SETTINGS, MAX, 0);
     if (header->exchange < record.begun)
         return STALE;
     if (n_slots < 1)
         return REGISTERS;
+    if (!may_begin)
+        return BUSY;
     Verdict verdict = begin(region, header->exchange);
     if (verdict != KEPT)
         return verdict;
@@ -139,7 +176,7 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
 
 /* Append a packet to `header.client`. The caller has made sure that there is a free
    row. */
-static void emit(Region *region, Header header, const uint8_t *body, size_t n_body) {
+void tell(Region *region, Header header, const uint8_t *body, size_t n_body) {
     Answers *answers = region->answers;
     size_t length = HEADER_BYTES + n_body;
     uint8_t *row = answers->rows + answers->n_answers * answers->stride;
@@ -157,9 +194,9 @@ static void emit(Region *region, Header header, const uint8_t *body, size_t n_bo
     region->counts[PACKETS_OUT]++;
 }
 
-/* Answer an exchange, everyone or a client that asks again. */
+/* Answer everyone, or a client that asks again. */
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body) {
-    emit(region, header, body, n_body);
+    tell(region, header, body, n_body);
     region->counts[REPEATED] += header.client != EVERYONE;
 }
 
@@ -174,17 +211,21 @@ Verdict contradict(Region *region, const Header *header, uint8_t reason,
                    .aux = settings,
                    .n_items = n_items,
                    .part = reason};
-    emit(region, told, NULL, 0);
+    tell(region, told, NULL, 0);
     return MISMATCH;
 }
 
-/* Tell a client how many are in whose packet is counted already. */
-Verdict wait_for_others(Region *region, const Header *header, uint16_t count) {
+/* Tell a client how many are in whose packet is counted already, and in an indexed sum
+   the number of its next packet. */
+Verdict wait_for_others(Region *region, const Header *header, uint16_t count,
+                        uint32_t following) {
     Header told = {.kind = WAIT,
                    .exchange = header->exchange,
                    .client = header->client,
                    .packet = header->packet,
-                   .count = count};
-    emit(region, told, NULL, 0);
+                   .aux = following,
+                   .count = count,
+                   .flags = header->flags & READ};
+    tell(region, told, NULL, 0);
     return DUPLICATE;
 }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
         choose_hot,
     )
     from fediac.core.ledger import PAYLOAD, Ledger
+    from fediac.remote.coordinator import Coordinator
+    from fediac.remote.switch import RemoteSwitch
+    from fediac.remote.switch_client import SwitchClient
     from fediac.sim.network import Network
     from fediac.switch import Switch
     from fediac.training.datasets import Dataset, load_dataset
@@ -30,6 +33,7 @@ __all__ = [
     "PAYLOAD",
     "WIRE",
     "Comparison",
+    "Coordinator",
     "Dataset",
     "Experiment",
     "FedAvg",
@@ -38,9 +42,11 @@ __all__ = [
     "Libra",
     "Network",
     "OmniReduce",
+    "RemoteSwitch",
     "RoundResult",
     "State",
     "Switch",
+    "SwitchClient",
     "SwitchML",
     "TopK",
     "__version__",
@@ -65,6 +71,9 @@ _MODULES = {
         "choose_hot",
     ),
     "fediac.switch": ("Switch",),
+    "fediac.remote.coordinator": ("Coordinator",),
+    "fediac.remote.switch": ("RemoteSwitch",),
+    "fediac.remote.switch_client": ("SwitchClient",),
     "fediac.transports": ("WIRE", "RoundResult", "aggregate"),
     "fediac.sim.network": ("Network",),
     "fediac.training.datasets": ("Dataset", "load_dataset"),

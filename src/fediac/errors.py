@@ -83,7 +83,20 @@ class RemoteProtocolError(FediacError):
 
 
 class SessionError(FediacError):
-    """A session over a network cannot go on; another attempt may."""
+    """A session over a network cannot go on; another attempt may.
+
+    Args:
+        message: Why.
+        missing: Clients that were silent, if that was it.
+        is_final: Whether another attempt would end the same way.
+    """
+
+    def __init__(
+        self, message: str, *, missing: tuple[int, ...] = (), is_final: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.missing = missing
+        self.is_final = is_final
 
 
 class TraceError(FediacError, ValueError):

@@ -59,6 +59,11 @@ class Link:
                     socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO
                 )
 
+    @property
+    def hint(self) -> str:
+        """What a silence may mean, to be put behind it."""
+        return f", nobody listens at {self.endpoint}" if self.refused else ""
+
     def close(self) -> None:
         """Close the socket."""
         self.socket.close()

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from fediac.core.exchange import Answer, Exchange
 from fediac.errors import SessionError
 from fediac.network.addresses import Endpoint
+from fediac.remote.coordinator import draw_number
 from fediac.remote.link import Link, Machine, clock_us, drive
-from fediac.sessions.journal import session_number
 from fediac.sessions.member import Member, Seat
 from fediac.sessions.opening import Opening
 from fediac.switch.counters import Counters
@@ -82,6 +82,8 @@ class RemoteSwitch:
                 with self._session(members) as transport:
                     return run(transport)
             except SessionError as error:
+                if error.is_final:
+                    raise
                 if time.monotonic() + pause_s > until_s:
                     raise SessionError(
                         f"{error}; gave up after {self._wait_s:g} s ({self.endpoint})"
@@ -94,8 +96,7 @@ class RemoteSwitch:
     @contextmanager
     def _session(self, members: tuple[int, ...]) -> Iterator["_NetworkTransport"]:
         """Open a session, let its members join, and close it in the end."""
-        now_ms = time.time_ns() // 1_000_000
-        self._last = session_number(now_ms, self._last, secrets.randbits(16))
+        self._last = draw_number(self._last)
         asked = Open(
             self._last,
             job=self._job,
@@ -113,8 +114,10 @@ class RemoteSwitch:
             home = stack.enter_context(Link(self.endpoint))
             drive([(home, opening)], lambda: opening.is_over or bool(opening.opened))
             if opening.ended is not None:
-                hint = _NOBODY if home.refused else ""
-                raise SessionError(f"session {self._last}: {opening.ended.why}{hint}")
+                raise SessionError(
+                    f"session {self._last}: {opening.ended.why}{home.hint}",
+                    is_final=opening.ended.is_final,
+                )
             seats = {client: self._seat(i) for i, client in enumerate(members)}
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
@@ -133,9 +136,6 @@ class RemoteSwitch:
             session_key(self._key, self._last),
             patience_us=self._patience_us,
         )
-
-
-_NOBODY = ", nobody listens there"
 
 
 class _NetworkTransport:

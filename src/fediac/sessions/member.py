@@ -150,6 +150,23 @@ class Member:
         """Whether the switch knows where it is."""
         return self._is_in
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether an exchange waits for its answer."""
+        return self._asked is not None
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the session's registers are; None: it has not joined yet."""
+        welcome = self._welcome
+        if welcome is None:
+            return None
+        return Layout(
+            welcome.n_clients + welcome.n_observers,
+            welcome.payload_bytes,
+            welcome.register_bytes,
+        )
+
     def ask(self, exchange: Exchange) -> None:
         """Begin the next exchange; the last one must be answered."""
         if self._asked is not None:
@@ -384,14 +401,9 @@ class Member:
 
     def _make_question(self) -> None:
         """Begin the exchange, once the switch has said how much room there is."""
-        welcome, asked = self._welcome, self._asked
-        if welcome is None or asked is None:
+        welcome, layout, asked = self._welcome, self.layout, self._asked
+        if welcome is None or layout is None or asked is None:
             return
-        layout = Layout(
-            welcome.n_clients + welcome.n_observers,
-            welcome.payload_bytes,
-            welcome.register_bytes,
-        )
         seat = self.seat
         place = Place(
             seat.session, seat.client, self._exchange, layout, seat.is_observer

@@ -28,6 +28,18 @@ _N_CLOSES = 5
 """Times that an unanswered close is said; the next open ends the session anyway."""
 
 
+_FINAL = frozenset(
+    {
+        Reason.VERSION,
+        Reason.KEY,
+        Reason.MEMORY,
+        Reason.MEMBERS,
+        Reason.PAYLOAD,
+        Reason.EPOCH,
+    }
+)
+"""Refusals that no other session of these settings would be spared."""
+
 _HINTS = (Reason.KEY, Reason.VERSION)
 """Refusals that a switch cannot tag with a key that we know."""
 
@@ -38,10 +50,12 @@ class Ended:
 
     Attributes:
         missing: Places of the members that were silent, if that was it.
+        is_final: Whether another session would end the same way.
     """
 
     why: str
     missing: tuple[int, ...] = ()
+    is_final: bool = False
 
 
 class Opening:
@@ -146,12 +160,14 @@ class Opening:
     def _refused(self, said: Control) -> None:
         match said:
             case Refusal(client=0xFFFF):
-                self._end(say_refusal(said))
+                self._end(say_refusal(said), is_final=said.reason in _FINAL)
             case Abort() if isinstance(self._asked, Open):
                 self._end(say_ending(said), said.missing)
             case _:
                 pass
 
-    def _end(self, why: str, missing: tuple[int, ...] = ()) -> None:
-        self.ended = self.ended or Ended(why, missing)
+    def _end(
+        self, why: str, missing: tuple[int, ...] = (), *, is_final: bool = False
+    ) -> None:
+        self.ended = self.ended or Ended(why, missing, is_final)
         self._is_over = True

@@ -20,6 +20,15 @@ CATALOG: dict[str, type[Any]] = {
 }
 
 
+def title_of(name: str) -> str:
+    """Return what pictures call an algorithm: its ``TITLE``, or its class's name."""
+    algorithm = CATALOG.get(name)
+    if algorithm is None:
+        return name
+    title: str = getattr(algorithm, "TITLE", algorithm.__name__)
+    return title
+
+
 def find(name: str) -> type[Any]:
     """Return the class of the algorithm called ``name``.
 

@@ -208,8 +208,16 @@ def union_of(n_chosen: int, conditions: Conditions, n_clients: int, of: int) -> 
 
 def sends_to_server(compressor: Compressor, dim: int) -> bool:
     """Return whether a round is expected to need the far server, if that is known."""
+    return ServerSum in _expected_kinds(compressor, dim)
+
+
+def needs_no_switch(compressor: Compressor, dim: int) -> bool:
+    """Return whether a round is expected to ask the far server alone."""
+    return _expected_kinds(compressor, dim) == {ServerSum}
+
+
+def _expected_kinds(compressor: Compressor, dim: int) -> set[type[Exchange]]:
     expect = getattr(compressor, "expect", None)
     if expect is None:
-        return False
-    asked = (each for step in expect(Conditions(dim)) for each in step)
-    return any(each.kind is ServerSum for each in asked)
+        return set()
+    return {each.kind for step in expect(Conditions(dim)) for each in step}

@@ -15,7 +15,7 @@ alike, and ``narrow`` indices have as many bits as tell registers, or entries, a
 
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -146,6 +146,7 @@ class Libra(ErrorFeedback):
     bits: int = BITS
     narrow: bool = False
     hot_rounds: int = 3
+    TITLE: ClassVar[str] = "libra"
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)

@@ -8,6 +8,7 @@ Deviations: none in the algorithm; the server returns the union of all sent indi
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
@@ -34,6 +35,7 @@ class TopK(ErrorFeedback):
     """
 
     n_sent: Share = "1%"
+    TITLE: ClassVar[str] = "top-k"
 
     def __post_init__(self) -> None:
         ErrorFeedback.__post_init__(self)

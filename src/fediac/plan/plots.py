@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac.compressors import CATALOG
+from fediac.compressors.forecast import needs_no_switch
 from fediac.palette import LIGHT
 from fediac.plan.pictures import (
     BLUE,
@@ -29,11 +30,12 @@ Times: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """Algorithm -> (entries of the model, seconds of a round)."""
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-_SERVED = ("fedavg", "topk")
+
+SERVED = {name for name in CATALOG if needs_no_switch(CATALOG[name](1), dim=1000)}
 """Algorithms that use a server, no switch: their lines are dashed."""
 
 LINES = {
-    name: (colour, marker, "--" if name in _SERVED else "-")
+    name: (colour, marker, "--" if name in SERVED else "-")
     for name, colour, marker in zip(
         CATALOG, cycle(LIGHT), cycle(_MARKERS), strict=False
     )

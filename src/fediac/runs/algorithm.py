@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fediac.compressors import Compressor, FedAvg, FediAC, find
+from fediac.compressors import CATALOG, Compressor, FedAvg, FediAC, find
 from fediac.compressors.forecast import (
     AsksIndexedSum,
     AsksSum,
@@ -144,10 +144,15 @@ def require_no_server(settings: RunSettings, *, n_clients: int, dim: int) -> Non
     )
     if not sends_to_server(compressor, dim):
         return
+    others = [
+        each
+        for each, kind in CATALOG.items()
+        if not sends_to_server(kind(n_clients), dim)
+    ]
     what = "tuning = 'server'" if is_tuned_by_server(settings) else name
     raise ConfigError(
         f"--switch: {what} sends floats to a far server, and a switch adds integers "
-        "alone; take fediac, switchml or omnireduce, or run without --switch"
+        f"alone; take one of {', '.join(others)}, or run without --switch"
     )
 
 

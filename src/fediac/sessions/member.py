@@ -454,8 +454,8 @@ def _question_of(place: Place, asked: Exchange) -> Question:
             return BlocksQuestion(place, asked)
         case IndexedSum() | ServerSum():
             raise LocalProtocolError(
-                f"{type(asked).__name__} cannot be asked of a switch over a network; "
-                "fediac, switchml and omnireduce do not need it"
+                f"{type(asked).__name__} cannot be asked of a switch over a network, "
+                "which adds up tallies, maxima, sums and blocks"
             )
 
 

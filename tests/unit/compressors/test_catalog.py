@@ -1,6 +1,8 @@
 import pytest
 
 from fediac.compressors import CATALOG, find
+from fediac.compressors.catalog import title_of
+from fediac.compressors.forecast import needs_no_switch, sends_to_server
 from fediac.compressors.setting_fields import setting_fields
 from fediac.docstrings import read_attributes, read_summary
 from fediac.errors import ConfigError
@@ -44,3 +46,16 @@ def test_a_name_that_is_near_none_gets_all_of_them() -> None:
     text = "unknown algorithm 'adam'; there are " + ", ".join(CATALOG)
     with refuses(text, ConfigError):
         find("adam")
+
+
+def test_an_algorithm_says_what_it_is_called() -> None:
+    titles = ["FediAC", "SwitchML", "OmniReduce", "libra", "FedAvg", "top-k", "mine"]
+    assert [title_of(name) for name in (*CATALOG, "mine")] == titles
+
+
+def test_who_needs_the_far_server_follows_from_what_is_expected() -> None:
+    every = {name: kind(3) for name, kind in CATALOG.items()}
+    served = [name for name, each in every.items() if sends_to_server(each, 1000)]
+    assert served == ["libra", "fedavg", "topk"]
+    alone = [name for name, each in every.items() if needs_no_switch(each, 1000)]
+    assert alone == ["fedavg", "topk"]

@@ -20,7 +20,7 @@ from fediac.compressors import (
 from fediac.core.bitpack import unpack_bits
 from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
-from fediac.runs.algorithm import Settled
+from fediac.runs.algorithm import Settled, require_no_server
 from fediac.runs.build import (
     PreparedRun,
     choose_device,
@@ -298,6 +298,26 @@ def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
         settled = Settled({"threshold": threshold, "bits": 7})
         chosen = prepared.make_compressor(settled)
         assert chosen == FediAC(3, "20%", threshold, bits=7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"algorithm": "libra"}, "libra"),
+        ({"algorithm": "fedavg"}, "fedavg"),
+        ({"tuning": "server"}, "tuning = 'server'"),
+    ],
+)
+def test_a_switch_elsewhere_refuses_what_needs_a_server(
+    tmp_path: Path, changes: dict[str, Any], what: str
+) -> None:
+    settings = make_settings(tmp_path, **changes)
+    text = (
+        f"--switch: {what} sends floats to a far server, and a switch adds integers "
+        "alone; take one of fediac, switchml, omnireduce, or run without --switch"
+    )
+    with refuses(text, ConfigError):
+        require_no_server(settings, n_clients=3, dim=DIM)
 
 
 def test_libra_has_the_widths_that_are_set(build: Any) -> None:

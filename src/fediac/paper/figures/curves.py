@@ -9,6 +9,7 @@ from typing import Any
 
 from fediac.errors import RunError
 from fediac.paper.entrants import ON_UNEVEN_DATA
+from fediac.paper.figures.names import line_label
 from fediac.paper.figures.numbers import (
     Numbers,
     accuracy_numbers,
@@ -24,7 +25,6 @@ from fediac.paper.figures.panels import (
     set_ticks,
 )
 from fediac.paper.figures.style import (
-    LABELS,
     PAGE_WIDTH,
     SMALL,
     add_note,
@@ -115,7 +115,7 @@ def draw_noniid(
             inside = _select(numbers, scenario=scenario, switch=switch)
             for name in reversed(ON_UNEVEN_DATA):  # FediAC on top
                 rows = _select(inside, algorithm=name)
-                draw_finals(panel, rows, "beta", LABELS[name], line_style(name))
+                draw_finals(panel, rows, "beta", line_label(name), line_style(name))
             panel.set_xscale("log")
             set_ticks(panel, sorted(_values(numbers, "beta")))
             title = find_title(scenario)

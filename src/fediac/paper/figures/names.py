@@ -2,16 +2,14 @@
 
 import re
 
-ALGORITHMS = {
-    "fediac": "FediAC",
-    "switchml": "SwitchML",
-    "libra": "libra",
-    "omnireduce": "OmniReduce",
-    "fedavg": "FedAvg",
-    "topk": "top-k",
-}
+from fediac.compressors.catalog import title_of
+from fediac.plan.plots import SERVED
+
+BEST_VOTES = "fediac-best"
+"""FediAC with whichever votes need the least traffic; they differ by scenario."""
 
 _PARTS = (
+    (r"best", "best votes"),
     (r"tuned", "tuned width"),
     (r"topk", "votes for the largest"),
     (r"shared", "16 a vote"),
@@ -27,7 +25,13 @@ _PARTS = (
 def plain_name(entrant: str) -> str:
     """Return an entrant's name in words: ``FediAC, 16 a vote, k = 1 %, 8 bits``."""
     algorithm, *parts = entrant.split("-")
-    return ", ".join([ALGORITHMS.get(algorithm, algorithm), *map(_in_words, parts)])
+    return ", ".join([title_of(algorithm), *map(_in_words, parts)])
+
+
+def line_label(entrant: str) -> str:
+    """Return an entrant's name beside its line, which says who needs no switch."""
+    note = " (no switch)" if entrant in SERVED else ""
+    return f"{plain_name(entrant)}{note}"
 
 
 def _in_words(part: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from fediac.core.shares import parse_share
 from fediac.errors import RunError
 from fediac.paper.entrants import ON_UNEVEN_DATA
-from fediac.paper.figures.style import BEST_VOTES, ENTRANTS
+from fediac.paper.figures.names import BEST_VOTES
+from fediac.paper.figures.style import ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
 from fediac.paper.target_rows import make_row

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fediac.number_words import join, rough_percent
-from fediac.paper.figures.names import plain_name
+from fediac.paper.figures.names import BEST_VOTES, line_label, plain_name
 from fediac.paper.figures.numbers import Numbers, Row
 from fediac.paper.figures.style import (
-    BEST_VOTES,
     ENTRANTS,
-    LABELS,
     NOTE_COLOUR,
     SMALL,
     line_style,
@@ -65,7 +63,7 @@ def add_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    ours_first = [LABELS[name] for name in reversed(ENTRANTS)]
+    ours_first = [line_label(name) for name in reversed(ENTRANTS)]
     labels = [label for label in ours_first if label in handles]
     labels += [label for label in handles if label not in labels]
     n_columns = max(2, int(figure.get_size_inches()[0] / 1.7))
@@ -87,7 +85,7 @@ def describe_lines(numbers: Numbers) -> str:
         rows = [row for row in numbers if role_of(row["entrant"]) == entrant]
         places = _describe_early(rows, titles)
         if places:
-            groups.setdefault(places, []).append(LABELS[entrant].split(" (")[0])
+            groups.setdefault(places, []).append(plain_name(entrant))
     if groups:
         until_s = numbers[0]["until_s"]
         parts = [f"{' and '.join(who)} {places}" for places, who in groups.items()]
@@ -166,7 +164,7 @@ def _draw_line(axes: Axes, row: Row) -> None:
     times, values = [point["time_s"] for point in points], _percent(points, "accuracy")
     style = line_style(entrant)
     every = max(1, round(len(points) / _N_MARKERS))
-    axes.plot(times, values, label=LABELS[entrant], markevery=every, **style)
+    axes.plot(times, values, label=line_label(entrant), markevery=every, **style)
     if len(row["seeds"]) > 1:
         lowest, highest = _percent(points, "lowest"), _percent(points, "highest")
         band = {"color": style["color"], "alpha": 0.18, "linewidth": 0.0}

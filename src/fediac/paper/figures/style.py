@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fediac.files import write_whole
+from fediac.paper.entrants import MAIN
+from fediac.paper.figures.names import BEST_VOTES
 from fediac.plan.pictures import GREY, Axes, Figure, save_figure
 from fediac.plan.plots import LINES
 
@@ -21,29 +23,8 @@ SMALL = 7.0
 _NARROW = 30.0
 """An axis over less than this factor has ticks between powers of ten."""
 
-BEST_VOTES = "fediac-best"
-"""FediAC with whichever votes need the least traffic; they differ by scenario."""
-
-ENTRANTS = (
-    "fedavg",
-    "omnireduce",
-    "switchml",
-    "libra",
-    "fediac-tuned",
-    "fediac",
-    BEST_VOTES,
-)
+ENTRANTS = (*(each.name for each in reversed(MAIN)), BEST_VOTES)
 """Who is in the accuracy figure, in the order of drawing: FediAC is on top."""
-
-LABELS = {
-    BEST_VOTES: "FediAC, best votes",
-    "fediac": "FediAC",
-    "fediac-tuned": "FediAC, tuned width",
-    "switchml": "SwitchML",
-    "libra": "libra",
-    "omnireduce": "OmniReduce",
-    "fedavg": "FedAvg (no switch)",
-}
 
 _DASHES: dict[str, Any] = {BEST_VOTES: (0, (4, 1)), "fediac-tuned": ":"}
 """Settings of one algorithm have its colour."""

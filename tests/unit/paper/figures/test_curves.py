@@ -210,8 +210,8 @@ def test_lines_that_end_early_are_named(tmp_path: Path) -> None:
     ]
     draw_accuracy(runs, path, until_s=30.0)
     assert note_of(path) == (
-        f"{CLOCK} One seed each. A cross: stopped before 30 s (libra and FedAvg "
-        "everywhere; SwitchML on CIFAR-10, IID (fast switch))."
+        f"{CLOCK} One seed each. A cross: stopped before 30 s (SwitchML on "
+        "CIFAR-10, IID (fast switch); libra and FedAvg everywhere)."
     )
 
 

@@ -14,6 +14,7 @@ _ORDER = (
     "compare",
     "report",
     "switch",
+    "selftest",
     "paper",
     "simulate",
     "motivation",

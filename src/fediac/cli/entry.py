@@ -9,12 +9,22 @@ from pathlib import Path
 
 import typer
 
-from fediac.cli import network, paper, rounds, runs, switch, theory
+from fediac.cli import network, paper, rounds, runs, selftest, switch, theory
 from fediac.cli.app import app
 from fediac.cli.options import OptionError
 from fediac.errors import INTERRUPTED, FediacError, StartError, say_reason
 
-__all__ = ["app", "network", "paper", "rounds", "run_app", "runs", "switch", "theory"]
+__all__ = [
+    "app",
+    "network",
+    "paper",
+    "rounds",
+    "run_app",
+    "runs",
+    "selftest",
+    "switch",
+    "theory",
+]
 
 WRONG = 2
 """The exit code of a command that was used wrongly."""

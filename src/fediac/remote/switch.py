@@ -48,6 +48,7 @@ class RemoteSwitch:
 
     Attributes:
         n_retries: Sessions that were lost, or not to be had, so far.
+        n_resent: Packets that members sent again, so far.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RemoteSwitch:
         patience_s: float = 3.0,
     ) -> None:
         self.endpoint = Endpoint.parse(address, name="switch")
-        self.n_retries = 0
+        self.n_retries = self.n_resent = 0
         self.on_retry: Callable[[str], None] = lambda _: None
         self._key, self._wait_s = key, wait_s
         self._payload_bytes = payload_of(mtu)
@@ -122,9 +123,11 @@ class RemoteSwitch:
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
             }
+            transport = _NetworkTransport(asked, opening, home, seats, links)
             try:
-                yield _NetworkTransport(asked, opening, home, seats, links)
+                yield transport
             finally:
+                self.n_resent += transport.n_resent
                 opening.close(clock_us())
                 home.send(opening.send(clock_us()))
 
@@ -169,6 +172,11 @@ class _NetworkTransport:
     def counters(self) -> Counters:
         """What the switch's registers count of a session in which nothing is lost."""
         return self._counts.counters
+
+    @property
+    def n_resent(self) -> int:
+        """Packets that its members sent again."""
+        return sum(member.n_resent for member in self._members.values())
 
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         """Return the answer to one exchange, asked by all clients."""

@@ -1,0 +1,64 @@
+"""selftest: rounds over a bad network on this machine, compared with memory."""
+
+from typing import Annotated
+
+import typer
+
+from fediac.cli.app import AsJson, app
+from fediac.cli.options import count_option, named_options, number_option
+
+
+def _share(text: str) -> object:
+    return number_option(text, metavar="SHARE")
+
+
+@app.command("selftest")
+@named_options(
+    *("n_clients", "dim", "n_rounds"),
+    *("loss", "reorder", "duplicate", "corrupt"),
+)
+def _selftest(  # noqa: PLR0913 - one parameter for each option
+    *,
+    clients: Annotated[
+        int, count_option("Clients in a round, at most 1024.", at_least=1)
+    ] = 8,
+    dim: Annotated[
+        int, count_option("Entries in an update.", at_least=1, metavar="COUNT")
+    ] = 1_000_000,
+    rounds: Annotated[int, count_option("Rounds of each algorithm.", at_least=1)] = 3,
+    loss: Annotated[float, _share("Datagrams that are lost.")] = 0.05,
+    reorder: Annotated[float, _share("Datagrams that others overtake.")] = 0.05,
+    duplicate: Annotated[float, _share("Datagrams that arrive twice.")] = 0.02,
+    corrupt: Annotated[float, _share("Datagrams that arrive damaged.")] = 0.01,
+    algorithm: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="fediac, switchml, omnireduce or all."),
+    ] = "fediac",
+    seed: Annotated[int, count_option("Seed for updates and for the network.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Run rounds through a switch over a bad network, here, and check every bit.
+
+    It starts a switch and, before it, a relay that loses, delays, doubles and damages
+    datagrams, runs rounds through both, and compares every mean and residual with those
+    of the same rounds in memory. If one bit differs, it says which, and the exit code
+    is 1. It needs neither root nor a network, and leaves no process.
+
+    \b
+    Examples:
+      fediac selftest
+      fediac selftest --algorithm all --loss 0.1 --json
+    """  # noqa: D301 - \b asks typer to keep the lines that follow
+    from fediac.selftest.command import run_selftest
+    from fediac.selftest.settings import SelftestSettings, read_algorithms
+    from fediac.selftest.weather import Weather
+
+    settings = SelftestSettings(
+        algorithms=read_algorithms(algorithm),
+        n_clients=clients,
+        dim=dim,
+        n_rounds=rounds,
+        weather=Weather(loss, reorder, duplicate, corrupt),
+        seed=seed,
+    )
+    run_selftest(settings, as_json=as_json)

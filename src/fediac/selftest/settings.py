@@ -1,0 +1,66 @@
+"""What a self-test is asked to do."""
+
+from dataclasses import dataclass, field
+
+from fediac.errors import ArgumentError, ConfigError, hint_name
+from fediac.selftest.weather import Weather
+from fediac.wire.header import MAX_CLIENTS
+
+ALGORITHMS = ("fediac", "switchml", "omnireduce")
+"""Those whose exchanges a switch over a network answers."""
+
+ALL = "all"
+
+CHILD = "fediac.selftest.child"
+
+
+@dataclass(frozen=True, slots=True)
+class SelftestSettings:
+    """A self-test.
+
+    Attributes:
+        algorithms: Their names, one after the other.
+        n_clients: Clients of every round.
+        dim: Entries in an update.
+        n_rounds: Rounds of each algorithm.
+        weather: How bad the network between clients and switch is.
+        attacks: Whether a stranger attacks the switch, too.
+        seed: Of updates, rounding and what is lost.
+        child: The module that the processes run; tests have others, with mistakes.
+    """
+
+    algorithms: tuple[str, ...] = ALGORITHMS
+    n_clients: int = 8
+    dim: int = 1_000_000
+    n_rounds: int = 3
+    weather: Weather = field(default_factory=Weather)
+    attacks: bool = False
+    seed: int = 1
+    child: str = CHILD
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_clients <= MAX_CLIENTS:
+            raise ArgumentError(
+                "n_clients", f"must be in 1..{MAX_CLIENTS}, got {self.n_clients}"
+            )
+        for name in ("dim", "n_rounds"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(
+                    name, f"must be at least 1, got {getattr(self, name)}"
+                )
+
+
+def read_algorithms(name: str) -> tuple[str, ...]:
+    """Return the algorithms that a name stands for.
+
+    Raises:
+        ConfigError: It stands for none that a switch over a network can serve.
+    """
+    if name == ALL:
+        return ALGORITHMS
+    if name not in ALGORITHMS:
+        hint = hint_name(name, (*ALGORITHMS, ALL))
+        raise ConfigError(
+            f"--algorithm {name!r} cannot be run through a switch over a network{hint}"
+        )
+    return (name,)

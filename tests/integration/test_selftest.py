@@ -1,0 +1,110 @@
+"""`fediac selftest`: real processes, a bad network, the same bits as in memory."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fediac.selftest.command import run_selftest
+from fediac.selftest.settings import SelftestSettings
+from fediac.selftest.weather import Weather
+from tests.integration.command import Command
+
+SMALL = ("--clients", "3", "--dim", "20000", "--rounds", "2")
+
+
+def processes_of(parent: int) -> list[int]:
+    """Return the processes that a self-test with this number has started."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if b"fediac.selftest.child" in words and str(parent).encode() in words:
+            found.append(int(folder.name))
+    return found
+
+
+def test_rounds_over_a_bad_network_are_those_in_memory(fediac: Command) -> None:
+    document = fediac.json("selftest", *SMALL, "--duplicate", "0.2", "--corrupt", "0.1")
+    assert document["equal"]
+    assert document["rounds"] == 2
+    assert document["differences"] == []
+    # Nothing was made easy: datagrams were lost, doubled and damaged, and sent again.
+    assert min(document["relay"].values()) > 0
+    assert document["retransmissions"] > 0
+    assert document["drops"]["tag"] + document["drops"].get("foreign", 0) > 0
+    assert document["packets"] > 2 * 4 * 3
+    assert 0 < document["longest_wait_s"] <= document["seconds"]
+
+
+def test_a_line_for_people(fediac: Command) -> None:
+    result = fediac("selftest", *SMALL, "--algorithm", "switchml", "--rounds", "1")
+    assert result.code == 0
+    assert result.out.startswith("switchml: 1 rounds equal to the bit; ")
+    assert result.err == ""
+
+
+def test_a_switch_that_adds_wrongly_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FEDIAC_MISTAKE", "switch")
+    wrong = SelftestSettings(
+        ("switchml",), 2, 5_000, 1, Weather(), child="tests.integration.wrong_children"
+    )
+    with pytest.raises(SystemExit) as ended:
+        run_selftest(wrong, as_json=True)
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert not json.loads(said.out)["equal"]
+    assert said.err.startswith("differs: switchml, round 1: mean: ")
+    assert " of 5,000 entries differ, the first one is 0: " in said.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what still runs")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_when_it_is_stopped(number: int) -> None:
+    command = [sys.executable, "-m", "fediac", "selftest", "--rounds", "1000"]
+    process = subprocess.Popen(
+        [*command, "--dim", "5000"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while len(processes_of(process.pid)) < 2:
+            assert process.poll() is None, process.communicate()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    codes = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+    assert process.returncode == codes[signal.Signals(number)]
+    assert err == ("" if number == signal.SIGKILL else "stopped\n")
+    for pid in processes_of(process.pid):  # the system kills them just now
+        select.select([os.pidfd_open(pid)], [], [], 60)
+    assert processes_of(process.pid) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--loss", "1"), "--loss must be at least 0 and below 1, got 1"),
+        (("--clients", "1025"), "--clients must be in 1..1024, got 1025"),
+        (
+            ("--algorithm", "topk"),
+            "--algorithm 'topk' cannot be run through a switch over a network; there "
+            "are fediac, switchml, omnireduce, all",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    fediac: Command, words: tuple[str, ...], text: str
+) -> None:
+    result = fediac("selftest", *words)
+    assert (result.code, result.err) == (2, f"error: {text}\n")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fediac import WIRE, Ledger, State, Switch
-from fediac.compressors import Compressor, Facts
+from fediac.compressors import Compressor, Facts, Weighted
 from fediac.compressors.forecast import AsksIndexedSum, asks_of
 from fediac.core.ledger import Row
 from fediac.core.rng import Stream
@@ -73,6 +73,7 @@ def run_round(
     round_number: int = 1,
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
+    weights: Sequence[int] | None = None,
 ) -> Result:
     """Run one round the way ``transport`` says; every client reads its own mean."""
     before = [State()] * len(updates) if states is None else list(states)
@@ -82,8 +83,12 @@ def run_round(
     carrier = (
         ArrayTransport(job) if transport == "arrays" else MemoryTransport(switch, job)
     )
+    every = {
+        i: compressor if weights is None else Weighted(compressor, weights[i])
+        for i in present
+    }
     clients = {
-        i: compressor.run_round(
+        i: every[i].run_round(
             update,
             before[i],
             Stream(SEED, round_number, i),

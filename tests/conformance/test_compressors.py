@@ -366,3 +366,107 @@ def test_extras_that_an_algorithm_does_not_know_pass_through_it(build: Build) ->
     assert kept.fingerprint() == plain.fingerprint()
     velocities = [state.extras["velocity"] for state in kept.states]
     assert all(each is extras["velocity"] for each in velocities)
+
+
+WEIGHTS = [7, 1, 4]
+
+
+def test_equal_weights_give_the_bits_of_none(
+    build: Build, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    alike, plain = (
+        aggregate_rounds(build, make, dtype, weights=weights)
+        for weights in ([5, 5, 5], None)
+    )
+    for weighted, usual in zip(alike, plain, strict=True):
+        assert bytes_of(weighted.mean) == bytes_of(usual.mean)
+        assert [residual_bytes(each) for each in weighted.states] == [
+            residual_bytes(each) for each in usual.states
+        ]
+        assert weighted.client_facts == usual.client_facts
+        agreed = weighted.ledger.select(phase="weights")
+        assert [
+            row_values(row) for row in weighted.ledger.rows[len(agreed.rows) :]
+        ] == [row_values(replace(row, step=row.step + 1)) for row in usual.ledger.rows]
+
+
+def test_weights_are_billed_as_32_bits_each_way_in_a_packet(build: Build) -> None:
+    (result,) = aggregate_rounds(
+        build, np.array, np.float32, weights=WEIGHTS, n_rounds=1
+    )
+    agreed = result.ledger.select(phase="weights")
+    assert {(row.kind, row.destination) for row in agreed.rows} == {("sum", "switch")}
+    for direction in ("up", "down"):
+        traffic = agreed.select(direction=direction).traffic()
+        assert (traffic.payload_bits, traffic.n_packets) == (3 * 32, 3)
+
+
+def test_a_weighted_round_is_that_of_updates_times_their_factors(
+    build: Build, arrays: tuple[Make, type[Any]]
+) -> None:
+    make, dtype = arrays
+    compressor = build(3, 300)
+    factors = [dtype(weight * 3 / sum(WEIGHTS)) for weight in WEIGHTS]
+    states: Sequence[State] = [State()] * 3
+    for number, result in enumerate(
+        aggregate_rounds(build, make, dtype, weights=WEIGHTS), start=1
+    ):
+        scaled = [
+            make(to_numpy(each) * factor)
+            for each, factor in zip(
+                make_updates(3, 300, make, dtype, seed=number), factors, strict=True
+            )
+        ]
+        packets, whole = (
+            run_round(
+                scaled,
+                compressor,
+                transport=transport,
+                round_number=number,
+                states=states,
+            )
+            for transport in ("packets", "arrays")
+        )
+        assert packets.fingerprint() == whole.fingerprint()
+        assert bytes_of(result.mean) == bytes_of(packets.mean)
+        assert [residual_bytes(each) for each in result.states] == [
+            residual_bytes(each) for each in packets.states
+        ]
+        check_balance(scaled, states, packets)
+        states = result.states
+
+
+@pytest.mark.parametrize("transport", ["packets", "arrays"])
+def test_weights_are_agreed_on_by_packets_and_by_arrays_alike(
+    build: Build, transport: str
+) -> None:
+    updates: list[Any] = make_updates(4, 300, np.array, np.float32)
+    updates[2] = None
+    weights = [7, 1, 5, 4]
+    result = run_round(updates, build(4, 300), transport=transport, weights=weights)
+    by_call = aggregate(
+        updates, build(4, 300), seed=SEED, round_number=1, weights=weights
+    )
+    assert bytes_of(result.mean) == bytes_of(by_call.mean)
+    assert len({bytes_of(mean) for mean in result.means.values()}) == 1
+    check_packet_counts(result)
+
+
+def aggregate_rounds(
+    build: Build, make: Make, dtype: Any, *, weights: Any, n_rounds: int = 2
+) -> list[RoundResult]:
+    """Return rounds of three clients, one after another."""
+    results: list[RoundResult] = []
+    for number in range(1, n_rounds + 1):
+        results.append(
+            aggregate(
+                make_updates(3, 300, make, dtype, seed=number),
+                build(3, 300),
+                seed=SEED,
+                round_number=number,
+                states=results[-1].states if results else None,
+                weights=weights,
+            )
+        )
+    return results

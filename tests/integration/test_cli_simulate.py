@@ -26,6 +26,21 @@ class TestSimulate:
         assert found["payload_mib"] < found["wire_mib"]
         assert "of the round" in found["bottleneck"]
 
+    def test_weights_are_added_before_all_else(self, fediac: Command) -> None:
+        plain = fediac.json("simulate", *SMALL)
+        weighted = fediac.json("simulate", *SMALL, "--weighted")
+        assert (plain["weighted"], weighted["weighted"]) == (False, True)
+        (only,) = weighted["rounds"]
+        assert [each["name"] for each in only["phases"]] == [
+            "weights",
+            "votes",
+            "levels",
+        ]
+        # 3 clients, 32 bits, up and down.
+        more = weighted["payload_mib"] - plain["payload_mib"]
+        assert more * 2**20 == pytest.approx(3 * 4 * 2)
+        assert only["round_s"] > plain["rounds"][0]["round_s"]
+
     def test_a_switchml_round_has_the_papers_traffic(self, fediac: Command) -> None:
         found = fediac.json("simulate", "--algorithm=switchml", "--switch=slow")
         # d * 12 bits, up and down, 20 clients.

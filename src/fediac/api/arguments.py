@@ -16,7 +16,7 @@ from fediac.core.integers import as_whole
 from fediac.core.shares import Share
 from fediac.errors import ArgumentError
 from fediac.partition import iid
-from fediac.runs.settings import NetworkSettings
+from fediac.runs.settings import NetworkSettings, Weights
 from fediac.sim import Network
 from fediac.training.datasets import Dataset
 from fediac.training.federation import Statistics
@@ -29,6 +29,7 @@ def check_settings(
     network: object,
     *,
     statistics: object,
+    weights: object,
     seed: object,
     device: object,
     out: object,
@@ -42,6 +43,9 @@ def check_settings(
         raise ArgumentError(
             "statistics", f"must be average, local or recalibrate, got {statistics!r}"
         )
+    if weights not in get_args(Weights):
+        rule = f"must be equal or examples, got {weights!r}"
+        raise ArgumentError("weights", rule)
     as_whole("seed", seed, at_least=0)
     if device not in ("auto", "cpu", "cuda"):
         raise ArgumentError("device", f"must be auto, cpu or cuda, got {device!r}")

@@ -42,6 +42,7 @@ from fediac.runs.settings import (
     SaveSettings,
     StopSettings,
     TrainSettings,
+    Weights,
 )
 from fediac.sim import Network
 from fediac.training.federation import Statistics
@@ -112,6 +113,8 @@ class Experiment:
             compressor has.
         participation: How many clients take part in a round, drawn anew each time: a
             count, or a share like ``"50%"``.
+        weights: How much clients count in a mean: ``equal``, all the same, or by their
+            number of ``examples``.
         columns: Names of input and target, for rows that are dicts.
         lr: Learning rate; at round t it is ``lr / (1 + sqrt(t) / lr_decay)``.
         lr_decay: How slowly it falls; 0: it stays at ``lr``.
@@ -155,6 +158,7 @@ class Experiment:
         compressor: Compressor | Callable[[int], Compressor],
         clients: int | Sequence[NDArray[np.int64]] | None = None,
         participation: Share = "100%",
+        weights: Weights = "equal",
         columns: Columns | None = None,
         lr: float = _USUAL.lr,
         lr_decay: float = _USUAL.lr_decay,
@@ -175,7 +179,12 @@ class Experiment:
         progress: bool = True,
     ) -> None:
         check_settings(
-            network, statistics=statistics, seed=seed, device=device, out=out
+            network,
+            statistics=statistics,
+            weights=weights,
+            seed=seed,
+            device=device,
+            out=out,
         )
         task = make_task(loss, optimizer, metric)
         device = choose_task_device(device, task)
@@ -207,7 +216,7 @@ class Experiment:
             seed=seed,
             data=DataSettings(name=data.dataset.name, partition=partition),
             model=ModelSettings(type(initial).__name__),
-            clients=ClientSettings(n_clients, n_participants),
+            clients=ClientSettings(n_clients, n_participants, weights),
             train=TrainSettings(
                 epochs=epochs,
                 steps=steps,

@@ -91,6 +91,13 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     compute: _Compute = RESNET18_S,
+    weighted: Annotated[
+        bool,
+        typer.Option(
+            "--weighted",
+            help="Clients count by their examples, whose number is added first.",
+        ),
+    ] = False,
     rounds: Annotated[
         int,
         count_option("Rounds, one after another; at most 100,000.", at_least=1),
@@ -139,6 +146,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             dim=dim,
             n_chosen=n_chosen,
             register_bytes=memory or REGISTER_BYTES,
+            is_weighted=weighted,
         ),
         NetworkSetting(switch, tuple(rates), memory, compute),
         n_rounds=rounds,

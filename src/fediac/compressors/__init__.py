@@ -17,6 +17,7 @@ from fediac.compressors.protocol import (
 )
 from fediac.compressors.switchml import SwitchML
 from fediac.compressors.topk import TopK
+from fediac.compressors.weighted import Weighted
 from fediac.compressors.wrapper import Wrapper
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "State",
     "SwitchML",
     "TopK",
+    "Weighted",
     "Wrapper",
     "ask",
     "choose_hot",

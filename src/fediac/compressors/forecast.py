@@ -111,6 +111,7 @@ class Expected:
         blocks: Numbers of the blocks up and down, if it is a block sum.
         is_agreed: Whether it is up to the clients' updates how many there are, which
             are the same up and down: those that they agree on.
+        name: Its name in the ledger, if it is not the usual one of its kind.
     """
 
     kind: type[Exchange]
@@ -119,11 +120,12 @@ class Expected:
     bits: int | Widths = 32
     blocks: tuple[Blocks, Blocks] | None = None
     is_agreed: bool = False
+    name: str = ""
 
     @property
     def phase(self) -> str:
         """Its name in the ledger."""
-        return next(
+        return self.name or next(
             str(each.default) for each in fields(self.kind) if each.name == "phase"
         )
 

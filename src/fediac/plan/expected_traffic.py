@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fediac.compressors import CATALOG, Compressor
+from fediac.compressors import CATALOG, Compressor, Weighted
 from fediac.compressors.forecast import (
     Blocks,
     Conditions,
@@ -35,6 +35,7 @@ class ExpectedRound:
         n_chosen: Entries that clients agree on, such as the size of fediac's gia; None:
             as many as its settings let expect.
         register_bytes: The switch's memory: libra's hot entries are as many as fit.
+        is_weighted: Clients count by their weights, which are added first.
     """
 
     algorithm: str
@@ -42,6 +43,7 @@ class ExpectedRound:
     dim: int
     n_chosen: int | None = None
     register_bytes: int = REGISTER_BYTES
+    is_weighted: bool = False
 
     def __post_init__(self) -> None:
         if self.dim < 1:
@@ -81,7 +83,8 @@ class ExpectedRound:
     def _by_itself(self) -> tuple[tuple[Expected, ...], ...]:
         switch = Switch(self.register_bytes)
         n_addresses = switch.indexed_capacity(self.n_clients)
-        return tuple(expect_of(self.compressor, Conditions(self.dim, n_addresses)))
+        compressor = Weighted(self.compressor) if self.is_weighted else self.compressor
+        return tuple(expect_of(compressor, Conditions(self.dim, n_addresses)))
 
     def _given(self, expected: Expected) -> Expected:
         if not expected.is_agreed or self.n_chosen is None:

@@ -141,6 +141,7 @@ def _document(simulation: Simulation) -> dict[str, Any]:
         "algorithm": setting.algorithm,
         "dim": setting.dim,
         "n_clients": setting.n_clients,
+        "weighted": setting.is_weighted,
         "settings": show_settings(setting.compressor),
         "exchanges": [
             _exchange_document(each) for step in setting.steps for each in step

@@ -5,7 +5,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fediac.compressors import CATALOG, Compressor, FedAvg, FediAC, find
+from fediac.compressors import (
+    CATALOG,
+    Compressor,
+    FedAvg,
+    FediAC,
+    Weighted,
+    find,
+)
 from fediac.compressors.forecast import (
     AsksIndexedSum,
     AsksSum,
@@ -124,6 +131,8 @@ def check_algorithm(
     if is_tuned_by_server(settings):  # what it will set is not known, but the rest is
         numbers = {"threshold": 1, "bits": "bound"}
         make_compressor(settings, **known, settled=Settled(numbers))
+    if settings.clients.weights == "examples":
+        first = Weighted(first)
     number, register_bytes = settings.clients.n_clients, switch.register_bytes
     layout = Layout(number, switch.payload_bytes, register_bytes)
     with _called_like_settings(settings.algorithm):

@@ -95,7 +95,9 @@ def prepare_run(
     if elsewhere is not None:
         require_no_server(settings, n_clients=n_participants, dim=dim)
     check_algorithm(settings, n_clients=n_participants, dim=dim, switch=switch)
-    federation = federate(settings, engine, n_participants, elsewhere or switch)
+    federation = federate(
+        settings, engine, n_participants, elsewhere or switch, partition
+    )
     return PreparedRun(settings, dataset, partition, engine, federation)
 
 
@@ -130,7 +132,7 @@ def prepare_given(
         clients.n_participants, of=clients.n_clients, name="participation"
     )
     switch = Switch(settings.network.register_bytes)
-    federation = federate(settings, engine, n_participants, switch)
+    federation = federate(settings, engine, n_participants, switch, partition)
     return PreparedRun(settings, dataset, partition, engine, federation, given)
 
 
@@ -139,6 +141,7 @@ def federate(
     engine: CpuEngine | CudaEngine,
     n_participants: int,
     switch: Switch | SwitchElsewhere,
+    partition: Partition,
 ) -> Federation:
     """Return the clients and the switch of a run.
 
@@ -147,7 +150,11 @@ def federate(
         engine: Trains the clients.
         n_participants: Clients in a round.
         switch: Where sums are made.
+        partition: Who has which examples.
     """
+    weights = None
+    if settings.clients.weights == "examples":
+        weights = tuple(len(rows) for rows in partition.clients)
     return Federation(
         engine=engine,
         model=engine.model,
@@ -157,6 +164,7 @@ def federate(
         seed=settings.seed,
         switch=switch,
         statistics=settings.train.statistics,
+        weights=weights,
     )
 
 

@@ -399,8 +399,12 @@ def _time(
 def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
     """Return what the server sets by the first round's updates: threshold and bits."""
     given = prepared.settings.of("fediac")
+    factors = prepared.federation.factors(done.clients)
     candidates = tune_on_server(
-        [each.update for each in done.trained],
+        [
+            each.update * factors[client]
+            for client, each in zip(done.clients, done.trained, strict=True)
+        ],
         n_votes=parse_share(
             given.n_votes, of=prepared.federation.model.dim, name="n_votes"
         ),

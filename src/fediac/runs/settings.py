@@ -29,6 +29,7 @@ EXPERIMENT = "experiment"
 
 PartitionKind = Literal["writer", "iid", "dirichlet", "pathological", "own"]
 Tuning = Literal["local", "server", "none"]
+Weights = Literal["equal", "examples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,14 @@ class ClientSettings:
         n_clients: Number of clients, each with examples of its own.
         n_participants: How many take part in a round: a count, or a share like "50%";
             1 is one client, "100%" are all.
+        weights: How much they count in a mean: ``equal``, all the same, as in the
+            paper, or by their number of ``examples``, which takes one more packet a
+            client and round, each way.
     """
 
     n_clients: int = 20
     n_participants: Share = "100%"
+    weights: Weights = "equal"
 
 
 @dataclass(frozen=True, slots=True)

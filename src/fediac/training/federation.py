@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fediac.compressors import Compressor, State
+from fediac.compressors.weighted import weight_factors
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.errors import NotFiniteError
@@ -27,7 +28,7 @@ from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
 from fediac.transports import RoundResult, aggregate
 from fediac.transports.protocol import SwitchElsewhere
-from fediac.transports.statistics import STATISTICS_PHASE, average_statistics
+from fediac.transports.statistics import STATISTICS_PHASE, average_statistics, weigh
 
 Statistics = Literal["average", "local", "recalibrate"]
 
@@ -97,6 +98,8 @@ class Federation:
             sent: local batch norm as in FedBN, but its weights are averaged like all
             others. Models are evaluated with the mean of those who took part, which is
             then no client's own.
+        weights: How much each client counts in means over the switch, of its update and
+            of its statistics; None: all the same, as in the paper.
     """
 
     engine: Engine
@@ -107,6 +110,7 @@ class Federation:
     seed: int
     switch: Switch | SwitchElsewhere
     statistics: Statistics = "average"
+    weights: tuple[int, ...] | None = None
 
     def start(self) -> Progress:
         """Return the progress before the first round: the model's initial weights."""
@@ -182,6 +186,12 @@ class Federation:
         order = sorted(range(self.n_clients), key=lambda i: (int(words[i]), i))
         return tuple(sorted(order[: self.n_participants]))
 
+    def factors(self, clients: Iterable[int]) -> dict[int, float]:
+        """Return what the updates of those who take part are multiplied by."""
+        if self.weights is None:
+            return dict.fromkeys(clients, 1.0)
+        return weight_factors({client: self.weights[client] for client in clients})
+
     def _train(
         self, progress: Progress, client_done: Callable[[], None]
     ) -> dict[int, LocalResult]:
@@ -211,6 +221,7 @@ class Federation:
             switch=self.switch,
             seed=self.seed,
             round_number=number,
+            weights=self.weights,
             states=progress.states,
         )
 
@@ -252,7 +263,7 @@ class Federation:
         if self.statistics == "local":
             return _keep_own(progress, changes), Ledger()
         result = average_statistics(
-            self._of_everyone(changes),
+            weigh(self._of_everyone(changes), self.weights),
             sent=sent,
             switch=self.switch,
             seed=self.seed,

@@ -19,7 +19,7 @@ from fediac.transports.forms import (
     require_like,
 )
 from fediac.transports.protocol import SwitchElsewhere
-from fediac.transports.statistics import average_statistics
+from fediac.transports.statistics import average_statistics, weigh
 from fediac.transports.vectors import RoundResult, aggregate_vectors
 
 
@@ -32,6 +32,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     base: Any = None,  # noqa: ANN401 - any form
     statistics: Statistics = "average",
     buffers: Collection[Any] | None = None,
+    weights: Sequence[int | None] | None = None,
     switch: Switch | SwitchElsewhere | None = None,
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
@@ -59,6 +60,10 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
             24 bits beside the round, or ``leave`` them as they were.
         buffers: Names (or places in a list) of the arrays that are such statistics; by
             default those that end in ``running_mean`` or ``running_var``.
+        weights: How much each client counts in the mean, such as how many examples it
+            has: a whole number of at least 1 for each that is present. The switch adds
+            them first, which is billed as a packet of 32 bits each way. By default all
+            count alike, and nothing is asked.
         switch: Where sums are made: in this process, by default in a new one with 1 MiB
             of registers, or elsewhere, as by `fediac.RemoteSwitch`.
         states: What the last round returned; fresh ones by default.
@@ -87,6 +92,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         compressor,
         seed=seed,
         round_number=round_number,
+        weights=weights,
         switch=switch,
         states=states,
         out=out,
@@ -97,7 +103,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     parts = dict(form.split(result.mean, form.learned))
     if changes is not None:
         averaged = average_statistics(
-            changes,
+            weigh(changes, weights),
             sent=result.ledger,
             switch=switch,
             seed=seed,

@@ -9,6 +9,7 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 
 from fediac.compressors.protocol import Compressor, State, can_run_rounds
 from fediac.compressors.shared_steps import nonfinite_error
+from fediac.compressors.weighted import check_weight
 from fediac.core.bitpack import MAX_LANE_BITS
 from fediac.core.corrected import count_nonfinite
 from fediac.core.integers import as_whole
@@ -133,6 +134,36 @@ def check_round(
     check_extras(dict(enumerate(states)), like)
     _check_buffers(present, states, {client: buffers[client] for client in present})
     return present
+
+
+def check_weights(
+    weights: object, updates: Sequence[Any], *, n_clients: int
+) -> dict[int, int] | None:
+    """Return the weight of every client that is present; None if all count alike.
+
+    Args:
+        weights: One a client; that of an absent one does not matter.
+        updates: What clients gave.
+        n_clients: How many weights are added at most.
+    """
+    if weights is None:
+        return None
+    if not is_list(weights):
+        raise TypeError(
+            "weights must be a list with a whole number a client, "
+            f"got {type(weights).__name__}"
+        )
+    given: Any = weights
+    if len(given) != len(updates):
+        raise ArgumentError(
+            "weights",
+            f"must be {len(updates)} (one per update), got {len(given)}",
+        )
+    present = [i for i, each in enumerate(updates) if each is not None]
+    return {
+        i: check_weight(f"weight of client {i}", given[i], n_clients=n_clients)
+        for i in present
+    }
 
 
 def _check_array(client: int, name: str, array: Array) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fediac.compressors import FedAvg, SwitchML
 from fediac.compressors.protocol import Compressor
+from fediac.compressors.weighted import WEIGHTS_PHASE, weight_factors
 from fediac.core.ledger import Ledger
 from fediac.core.types import Update
 from fediac.switch.pipeline import Switch
@@ -41,7 +42,9 @@ def average_statistics(
         phase: That of the round, if it has one.
     """
     n_clients = sum(each is not None for each in changes)
-    has_switch = any(row.destination == "switch" for row in sent.rows)
+    has_switch = any(
+        row.destination == "switch" for row in sent.rows if row.phase != WEIGHTS_PHASE
+    )
     compressor: Compressor = (
         SwitchML(n_clients, bits=STATISTICS_BITS, residual=False)
         if has_switch
@@ -55,3 +58,26 @@ def average_statistics(
         round_number=round_number,
         phase=f"{phase} {STATISTICS_PHASE}".strip(),
     )
+
+
+def weigh(
+    changes: Sequence[Update | None], weights: Sequence[int | None] | None
+) -> Sequence[Update | None]:
+    """Return changes times their clients' share of all weights and their number.
+
+    Args:
+        changes: One vector a client; None for one that is absent.
+        weights: What the round has agreed on; None: clients count alike.
+    """
+    if weights is None:
+        return changes
+    present = {
+        client: weight
+        for client, (each, weight) in enumerate(zip(changes, weights, strict=True))
+        if each is not None and weight is not None
+    }
+    factors = weight_factors(present)
+    return [
+        None if each is None else each * factors[client]
+        for client, each in enumerate(changes)
+    ]

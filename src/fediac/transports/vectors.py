@@ -9,6 +9,7 @@ from array_api_compat import device, is_torch_array
 from fediac import native
 from fediac.compressors.forecast import check_dim
 from fediac.compressors.protocol import Compressor, Facts, Outcome, State
+from fediac.compressors.weighted import Weighted
 from fediac.core.ledger import Ledger
 from fediac.core.rng import Stream
 from fediac.core.types import Update
@@ -21,6 +22,7 @@ from fediac.transports.argument_checks import (
     check_kept,
     check_round,
     check_states,
+    check_weights,
 )
 from fediac.transports.arrays import ArrayTransport
 from fediac.transports.capacity import require_capacity
@@ -85,6 +87,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     *,
     seed: int,
     round_number: int,
+    weights: Sequence[int | None] | None = None,
     switch: Switch | SwitchElsewhere | None = None,
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
@@ -100,6 +103,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         compressor: The algorithm.
         seed: The run's seed.
         round_number: Tells the random numbers of rounds apart.
+        weights: How much each client counts in the mean; None: all the same.
         switch: Where sums are made: in this process, by default in a new one with 1 MiB
             of registers, or elsewhere.
         states: What the last round returned; fresh ones by default.
@@ -117,6 +121,11 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     states = [State()] * len(updates) if states is None else states
     buffers = [None] * len(updates) if out is None else [each.residual for each in out]
     present = check_round(updates, states, buffers, compressor)
+    counted = check_weights(weights, updates, n_clients=compressor.n_clients)
+    every = {
+        i: compressor if counted is None else Weighted(compressor, counted[i])
+        for i in present
+    }
     streams = {i: Stream(seed, round_number, i, phase) for i in present}
     if out is not None:
         check_finite(present, states, streams)
@@ -128,9 +137,9 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     def run(
         transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
     ) -> _Ran:
-        require_capacity(compressor, layout)
+        require_capacity(every[first], layout)
         clients = {
-            i: compressor.run_round(update, states[i], streams[i], out=targets[i])
+            i: every[i].run_round(update, states[i], streams[i], out=targets[i])
             for i, update in present.items()
         }
         outcomes, ledger = run_lockstep(
@@ -157,10 +166,10 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         _in_place(outcomes[i].state, buffers[i]) if i in outcomes else states[i]
         for i in range(len(updates))
     )
-    every = tuple(
+    client_facts = tuple(
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
-    return RoundResult(mean, after, ledger, facts, every)
+    return RoundResult(mean, after, ledger, facts, client_facts)
 
 
 def _run_here(

@@ -371,3 +371,20 @@ def test_data_are_pairs_of_arrays() -> None:
         DatasetError,
     ):
         dataset_of((x, y), (np.array([None] * 8), y))
+
+
+def test_clients_count_by_their_examples_if_asked_to() -> None:
+    x, y = make_data(120)
+    unequal = [(x[:60], y[:60]), (x[60:70], y[60:70]), (x[70:80], y[70:80])]
+    given: dict[str, Any] = {"compressor": fediac.FedAvg(3), "train": unequal}
+    ends = []
+    for weights in ("equal", "examples"):
+        experiment = make_experiment(weights=weights, **given)
+        done = list(experiment.run(2))
+        ends.append((done[-1].loss, done[-1].payload_mib))
+        experiment.close()
+    assert ends[0][0] != ends[1][0]
+    # Two rounds of three clients, 4 bytes each way.
+    assert (ends[1][1] - ends[0][1]) * 2**20 == pytest.approx(2 * 3 * 8, rel=1e-6)
+    with refuses("weights must be equal or examples, got 'size'"):
+        make_experiment(weights="size")

@@ -30,11 +30,13 @@ N_SENT = 720
 N_HOT = Switch().indexed_capacity(N_CLIENTS)
 
 
-def real_ledger(compressor: Compressor) -> tuple[Ledger, int]:
+def real_ledger(
+    compressor: Compressor, weights: list[int] | None = None
+) -> tuple[Ledger, int]:
     """A round of independent Gaussian updates; how many entries it chose."""
     rng = np.random.default_rng(0)
     updates = [rng.standard_normal(DIM).astype(np.float32) for _ in range(N_CLIENTS)]
-    result = aggregate(updates, compressor, seed=1, round_number=1)
+    result = aggregate(updates, compressor, seed=1, round_number=1, weights=weights)
     return result.ledger, result.facts.chosen
 
 
@@ -49,10 +51,20 @@ def same_size(found: Row, expected: Row) -> bool:
     return abs(found.n_items - expected.n_items) <= margin
 
 
-@pytest.mark.parametrize(
-    ("name", "compressor"),
-    [("switchml", SwitchML(N_CLIENTS, bits=12)), ("fedavg", FedAvg(N_CLIENTS))],
-)
+DENSE = [("switchml", SwitchML(N_CLIENTS, bits=12)), ("fedavg", FedAvg(N_CLIENTS))]
+
+
+@pytest.mark.parametrize(("name", "compressor"), DENSE)
+def test_weighted_rounds_are_exactly_as_expected(
+    name: str, compressor: Compressor
+) -> None:
+    weights = list(range(1, N_CLIENTS + 1))
+    ledger, _ = real_ledger(compressor, weights)
+    expected = ExpectedRound(name, compressor, DIM, is_weighted=True)
+    assert expected_ledger(expected) == ledger
+
+
+@pytest.mark.parametrize(("name", "compressor"), DENSE)
 def test_dense_rounds_are_exactly_as_expected(
     name: str, compressor: Compressor
 ) -> None:

@@ -461,3 +461,67 @@ def test_switches_may_have_little_memory(tmp_path: Path, memory: str) -> None:
         stop={"rounds": 1},
     )
     assert summary.rounds == 1
+
+
+def test_clients_count_by_their_examples_if_asked_to(tmp_path: Path) -> None:
+    unequal = {"partition": "dirichlet", "beta": 0.5, "min_size": 8}
+    plain, weighted = (
+        run(
+            tmp_path / name,
+            data=unequal,
+            clients={"n_clients": 3, "weights": name},
+            stop={"rounds": 2},
+        )
+        for name in ("equal", "examples")
+    )
+    assert weighted.partition == plain.partition
+    assert weighted.partition.min_size < weighted.partition.max_size
+    first, second = (
+        [*read_lines(tmp_path / name)[0]["traffic"]["payload"]["up"].items()]
+        for name in ("equal", "examples")
+    )
+    # Three clients, 32 bits each, before the votes.
+    assert second[0] == ("weights", 12.0)
+    assert second[1] == first[0]
+    assert load_file(tmp_path / "examples" / MODEL).keys()
+    accuracies = [each["train_loss"] for each in read_lines(tmp_path / "examples")]
+    assert accuracies != [each["train_loss"] for each in read_lines(tmp_path / "equal")]
+
+
+def test_a_weighted_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"clients": {"n_clients": 3, "weights": "examples"}}
+    run(tmp_path / "whole", stop={"rounds": 3}, **changes)
+    run(tmp_path / "broken", stop={"rounds": 1}, **changes)
+    run(tmp_path / "broken", stop={"rounds": 3}, resumes=True, **changes)
+    assert read_lines(tmp_path / "broken") == read_lines(tmp_path / "whole")
+
+
+def test_a_server_tunes_on_what_clients_contribute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def spy(updates: Any, **settings: Any) -> list[Candidate]:
+        seen.extend(float(each.abs().max()) for each in updates)
+        return tune_on_server(updates, **settings)
+
+    monkeypatch.setattr("fediac.runs.loop.tune_on_server", spy)
+    unequal = {"partition": "dirichlet", "beta": 0.5, "min_size": 8}
+    for name in ("equal", "examples"):
+        run(
+            tmp_path / name,
+            data=unequal,
+            tuning="server",
+            clients={"n_clients": 3, "weights": name},
+            stop={"rounds": 1},
+        )
+    sizes = [
+        each["size"]
+        for each in json.loads((tmp_path / "equal" / "summary.json").read_text())[
+            "partition"
+        ]["clients"]
+    ]
+    factors = [size * 3 / sum(sizes) for size in sizes]
+    assert seen[3:] == pytest.approx(
+        [peak * factor for peak, factor in zip(seen[:3], factors, strict=True)]
+    )

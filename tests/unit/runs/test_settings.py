@@ -76,7 +76,7 @@ bits = 14
         ({"fedavg": {"bits": 3}}, "'bits' in [fedavg]; there are none"),
         (
             {"clients": {"n": 3}},
-            "'n' in [clients]; there are n_clients, n_participants",
+            "'n' in [clients]; there are n_clients, n_participants, weights",
         ),
     ],
 )

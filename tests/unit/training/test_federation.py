@@ -233,6 +233,25 @@ def test_statistics_are_averaged_after_the_totals(
     assert done.progress.own_statistics == ()
 
 
+def test_clients_count_by_their_weights_in_updates_and_statistics(make: Make) -> None:
+    weights = (5, 1, 2, 8)
+    federation = make(FedAvg(N), weights=weights)
+    start = federation.start()
+    done = federation.run_round(start)
+    shares = torch.tensor(weights, dtype=torch.float64) / sum(weights)
+    for before, after, changes in (
+        (start.parameters, done.progress.parameters, "update"),
+        (start.statistics, done.progress.statistics, "statistics"),
+    ):
+        each = torch.stack([getattr(one, changes).double() for one in done.trained])
+        expected = before.double() - (shares[:, None] * each).sum(dim=0)
+        # Factors of at most 2, products, N additions and two operations more.
+        allowed = 2 * (N + 4) * 2.0**-23 * (1.0 + float(each.abs().max()))
+        assert float((after.double() - expected).abs().max()) <= allowed
+    assert done.ledger.phases == ("weights", "server", "statistics")
+    assert federation.factors((0, 3)) == {0: 10 / 13, 3: 16 / 13}
+
+
 def test_a_model_without_batch_norm_sends_no_statistics(make: Make) -> None:
     for statistics in get_args(Statistics):
         federation = make(model=plain_model, statistics=statistics)

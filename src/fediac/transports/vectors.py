@@ -133,28 +133,26 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     check_dim(compressor, present[first].shape[0])
     # Elsewhere a session may be lost, and the same round run again.
     targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
+    written = {i: targets[i] for i in present}
 
     def run(
         transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
     ) -> _Ran:
         require_capacity(every[first], layout)
-        clients = {
-            i: every[i].run_round(update, states[i], streams[i], out=targets[i])
-            for i, update in present.items()
-        }
-        outcomes, ledger = run_lockstep(
-            clients, transport, round_number=round_number, n_threads=n_threads
-        )
-        check_kept({i: each.state for i, each in outcomes.items()}, present)
-        mean = outcomes[first].mean.dense(present[first])
+        with left_alone_on_failure(compressor, states, written):
+            clients = {
+                i: every[i].run_round(update, states[i], streams[i], out=targets[i])
+                for i, update in present.items()
+            }
+            outcomes, ledger = run_lockstep(
+                clients, transport, round_number=round_number, n_threads=n_threads
+            )
+            check_kept({i: each.state for i, each in outcomes.items()}, present)
+            mean = outcomes[first].mean.dense(present[first])
         return outcomes, mean, ledger, transport.counters
 
     if isinstance(switch, Switch):
-        written = {i: buffers[i] for i in present}
-        with left_alone_on_failure(compressor, states, written):
-            outcomes, mean, ledger, counters = _run_here(
-                switch, len(updates), present, run
-            )
+        outcomes, mean, ledger, counters = _run_here(switch, len(updates), present, run)
     else:
         outcomes, mean, ledger, counters = switch.run_session(
             tuple(present),

@@ -3,23 +3,32 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
+# What a run needs, without the tools of developers, who have this one as well.
+RUNS := .venv/runs
+# Byte code is made of what is imported, not of all of PyTorch: half the time.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 # An editable install knows which packages there are: it is made again for a new one.
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test lint format bench mutants model clean
+.PHONY: help venv demo test lint format bench mutants model dist try-dist clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 venv: $(STAMP)  ## create .venv and install everything into it
 
 $(STAMP): $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]'
+	touch $(RUNS) $@
+
+$(RUNS): $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) --editable '.[train]'
 	touch $@
 
-demo: $(STAMP)  ## train a digit classifier with every algorithm, write a report
+demo: $(RUNS)  ## train a digit classifier with every algorithm, write a report
 	$(BIN)/fediac demo
 
 test: $(STAMP)  ## run all tests
@@ -47,6 +56,16 @@ mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notic
 
 model: $(STAMP)  ## search the models of the protocol with SPIN, and their mistakes
 	$(BIN)/python -m models
+
+dist: $(STAMP)  ## build the wheels and the sdist into dist/
+	rm -rf dist build/dist
+	$(BIN)/python -m build --outdir build/dist .
+	$(BIN)/python -m build --wheel --config-setting=wheel.cmake=false --outdir dist .
+	cp build/dist/*.tar.gz dist/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl
+
+try-dist:  ## install what is in dist/ into an empty environment, run the demo there
+	$(PYTHON) tools/try_dist.py
 
 clean:  ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -43,7 +43,9 @@ class _Batch(ctypes.Structure):
     )
 
 
-class _Answers(ctypes.Structure):
+class AnswerRows(ctypes.Structure):
+    """Rows for answers, which the caller allocates."""
+
     _fields_ = (
         ("rows", c_void_p),
         ("lengths", c_void_p),
@@ -159,12 +161,12 @@ def _batch(packets: NDArray[np.uint8], lengths: NDArray[np.int32]) -> _Batch:
     return _Batch(packets.ctypes.data, lengths.ctypes.data, stride, n_packets)
 
 
-def _allocate(n_rows: int, stride: int) -> tuple[Rows, _Answers]:
+def _allocate(n_rows: int, stride: int) -> tuple[Rows, AnswerRows]:
     rows = np.empty((n_rows, stride), dtype=np.uint8)
     lengths = np.empty(n_rows, dtype=np.int32)
     destinations = np.empty(n_rows, dtype=np.uint16)
     places = (array.ctypes.data for array in (rows, lengths, destinations))
-    return (rows, lengths, destinations), _Answers(*places, stride, n_rows, 0, 0)
+    return (rows, lengths, destinations), AnswerRows(*places, stride, n_rows, 0, 0)
 
 
 def _join(chunks: list[Any], stride: int) -> Rows:

@@ -1,6 +1,7 @@
 """UDP sockets of a switch: bound, with large buffers, and what went wrong in words."""
 
 import errno
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,12 @@ _PACKET_BYTES = 2304
 
 ADDRESS_IN_USE, NOT_ALLOWED, NO_SUCH_ADDRESS = 3, 4, 5
 """Exit codes of who cannot listen."""
+
+NO_SEGMENTS = "FEDIAC_UDP_GSO"
+"""In the environment, 0: every answer is a datagram of its own for the kernel, too."""
+
+_SOL_UDP, _UDP_SEGMENT, _UDP_GRO = 17, 103, 104
+"""Of Linux; Python has no names for them."""
 
 _CODES = {
     errno.EADDRINUSE: ADDRESS_IN_USE,
@@ -73,6 +80,22 @@ def _bind(opened: socket.socket, address: SocketAddress) -> SwitchSocket:
     got = opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     where = opened.getsockname()
     return SwitchSocket(opened, Endpoint.of(where), is_loopback(where), got)
+
+
+def join_segments(opened: socket.socket) -> bool:
+    """Let the kernel join datagrams that came together; return whether it can cut some.
+
+    Both are Linux's: UDP_GRO hands equal datagrams of one sender up in one piece, and
+    UDP_SEGMENT makes many of one piece that is sent.
+    """
+    if os.environ.get(NO_SEGMENTS) == "0":
+        return False
+    try:
+        opened.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+        opened.getsockopt(_SOL_UDP, _UDP_SEGMENT)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -70,6 +70,21 @@ class Answers:
     destinations: npt.NDArray[np.uint16]
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A switch's own arrays, for a compiled loop that processes packets in them.
+
+    Attributes:
+        registers: All of its memory.
+        jobs: A `JOB_RECORD` for each job; another array after one begins or ends.
+        counts: Its counters.
+    """
+
+    registers: npt.NDArray[np.uint8]
+    jobs: npt.NDArray[np.void]
+    counts: npt.NDArray[np.int64]
+
+
 class Switch:
     """A programmable switch: registers, a job table, counters, and `process`.
 
@@ -116,6 +131,11 @@ class Switch:
     def counters(self) -> Counters:
         """What the switch has counted since it was made."""
         return Counters.read(self._counts)
+
+    @property
+    def tables(self) -> Tables:
+        """Its arrays, which whoever has them may change in place of `process`."""
+        return Tables(self._registers, self._table, self._counts)
 
     @property
     def used_bytes(self) -> int:

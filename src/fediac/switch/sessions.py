@@ -46,6 +46,7 @@ class Session:
         heard_us: When each member was last heard; before it joined, when the session
             was opened.
         members: Member -> where it is.
+        n_moves: How often that has changed.
     """
 
     asked: Open
@@ -57,6 +58,7 @@ class Session:
     lease_until_us: int
     heard_us: Times
     members: dict[int, Member] = field(default_factory=dict)
+    n_moves: int = 0
 
     @property
     def n_members(self) -> int:
@@ -81,6 +83,7 @@ class Session:
         member = self.members.get(join.client)
         if member is None or join.counter > member.counter:
             self.members[join.client] = Member(address, join.counter)
+            self.n_moves += 1
         elif (member.counter, member.address) != (join.counter, address):
             return None
         self.heard_us[join.client] = now_us

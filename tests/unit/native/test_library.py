@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fediac import native
-from fediac.native import dispatch, kernels, layers, library, queueing
+from fediac.native import dispatch, kernels, layers, library, queueing, serving
 from tests.planes import require_native
 from tests.support import refuses
 
@@ -78,7 +78,11 @@ def test_a_foreign_library_counts_as_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("module", "load"),
-    [(layers, layers.layer_kernels), (queueing, queueing.queue_kernels)],
+    [
+        (layers, layers.layer_kernels),
+        (queueing, queueing.queue_kernels),
+        (serving, serving.serve_kernels),
+    ],
 )
 def test_a_library_from_older_sources_is_rejected(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, load: Callable[[], object]

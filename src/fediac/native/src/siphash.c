@@ -2,7 +2,7 @@
    2012), of 64 bits under a key of 128. Written out, so that a kernel's verifier can
    check the same lines. */
 
-#include "kernels.h"
+#include "siphash.h"
 
 enum { TAG_AT = 32, BODY_AT = 40 }; /* in a packet: fediac.wire.header */
 
@@ -64,13 +64,19 @@ INLINE uint64_t swap(uint64_t word) {
     return __builtin_bswap64(word); /* a tag travels in network byte order */
 }
 
+int has_tag(const uint8_t *packet, size_t n_bytes, const uint8_t *key) {
+    return !(swap(tag_of(key, packet, n_bytes)) ^ load_word(packet + TAG_AT));
+}
+
+void put_tag(uint8_t *packet, size_t n_bytes, const uint8_t *key) {
+    store_word(packet + TAG_AT, swap(tag_of(key, packet, n_bytes)));
+}
+
 /* Put their tags into packets, one a row, whose lengths are those of packets. */
 EXPORT void fediac_tag_packets(uint8_t *rows, const int32_t *lengths, size_t stride,
                                size_t n_packets, const uint8_t *key) {
-    for (size_t i = 0; i < n_packets; i++) {
-        uint8_t *packet = rows + i * stride;
-        store_word(packet + TAG_AT, swap(tag_of(key, packet, (size_t)lengths[i])));
-    }
+    for (size_t i = 0; i < n_packets; i++)
+        put_tag(rows + i * stride, (size_t)lengths[i], key);
 }
 
 /* The tag of one packet, a whole header at least, as it travels. */
@@ -79,13 +85,10 @@ EXPORT void fediac_tag(const uint8_t *packet, size_t n_bytes, const uint8_t *key
     store_word(tag, swap(tag_of(key, packet, n_bytes)));
 }
 
-/* Note for each packet whether its tag is right. No step depends on what differs. */
+/* Note for each packet whether its tag is right. */
 EXPORT void fediac_check_tags(const uint8_t *rows, const int32_t *lengths,
                               size_t stride, size_t n_packets, const uint8_t *key,
                               uint8_t *are_right) {
-    for (size_t i = 0; i < n_packets; i++) {
-        const uint8_t *packet = rows + i * stride;
-        uint64_t tag = tag_of(key, packet, (size_t)lengths[i]);
-        are_right[i] = !(swap(tag) ^ load_word(packet + TAG_AT));
-    }
+    for (size_t i = 0; i < n_packets; i++)
+        are_right[i] = (uint8_t)has_tag(rows + i * stride, (size_t)lengths[i], key);
 }

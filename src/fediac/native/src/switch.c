@@ -131,6 +131,14 @@ static const Job *find_job(const Job *jobs, size_t n_jobs, uint64_t session) {
     return NULL;
 }
 
+/* A bound of the answers that any packet of a job can cause: every block that is held
+   and their first, or sums of a full packet that go down eight lanes at a time. */
+EXPORT size_t fediac_most_answers(const Job *job) {
+    Region region = open_region(job, NULL, NULL, NULL);
+    size_t n_blocks = n_block_slots(&region) + 1;
+    return n_blocks > job->payload_bytes ? n_blocks : job->payload_bytes;
+}
+
 /* The most answers that one packet can cause. */
 static size_t max_answers(const Region *region, const Header *header) {
     switch (header->kind) {
@@ -176,36 +184,48 @@ EXPORT int fediac_is_job_valid(const Job *job, size_t register_bytes,
     return region.half_bytes >= slot_bytes(&region, region.payload_bytes);
 }
 
+/* Take one packet: count it, drop it, keep it or answer it. Return 0, having done
+   nothing, where its answers might not fit. */
+int take_packet(Region *region, const Places *places, const uint8_t *bytes,
+                size_t n_bytes) {
+    int64_t *counts = places->counts;
+    Packet packet;
+    Verdict verdict = parse(bytes, n_bytes, places->payload_bytes, &packet);
+    if (verdict == KEPT) {
+        const Job *job = region->job;
+        if (!job || job->session != packet.header.session) {
+            job = find_job(places->jobs, places->n_jobs, packet.header.session);
+            if (job)
+                *region = open_region(job, places->registers + job->base, counts,
+                                      places->answers);
+        }
+        verdict = admit(&packet.header, job);
+    }
+    if (verdict == KEPT) {
+        Answers *answers = places->answers;
+        answers->n_needed = max_answers(region, &packet.header);
+        if (answers->capacity - answers->n_answers < answers->n_needed)
+            return 0;
+        verdict = process(region, &packet);
+    }
+    counts[PACKETS_IN]++;
+    if (verdict != KEPT)
+        counts[DROPS + verdict]++;
+    return 1;
+}
+
 /* Take packets in order, as long as their answers are sure to fit; return how many were
    taken. Jobs must be valid, see above. */
 EXPORT size_t fediac_process_packets(uint8_t *registers, const Job *jobs, size_t n_jobs,
                                      int64_t *counts, const Batch *batch,
                                      size_t payload_bytes, Answers *answers) {
     Region region = {0};
+    Places places = {registers, jobs, n_jobs, counts, payload_bytes, answers};
     for (size_t i = 0; i < batch->n_packets; i++) {
         int32_t length = batch->lengths[i];
         size_t n_bytes = min_size(length > 0 ? (size_t)length : 0, batch->stride);
-        Packet packet;
-        const uint8_t *row = batch->rows + i * batch->stride;
-        Verdict verdict = parse(row, n_bytes, payload_bytes, &packet);
-        if (verdict == KEPT) {
-            const Job *job = region.job;
-            if (!job || job->session != packet.header.session) {
-                job = find_job(jobs, n_jobs, packet.header.session);
-                if (job)
-                    region = open_region(job, registers + job->base, counts, answers);
-            }
-            verdict = admit(&packet.header, job);
-        }
-        if (verdict == KEPT) {
-            answers->n_needed = max_answers(&region, &packet.header);
-            if (answers->capacity - answers->n_answers < answers->n_needed)
-                return i;
-            verdict = process(&region, &packet);
-        }
-        counts[PACKETS_IN]++;
-        if (verdict != KEPT)
-            counts[DROPS + verdict]++;
+        if (!take_packet(&region, &places, batch->rows + i * batch->stride, n_bytes))
+            return i;
     }
     return batch->n_packets;
 }

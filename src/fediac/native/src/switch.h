@@ -104,6 +104,16 @@ typedef struct {
     Answers *answers;
 } Region;
 
+/* What a switch is: registers, the jobs in them, counters, and rows for answers. */
+typedef struct {
+    uint8_t *registers;
+    const Job *jobs;
+    size_t n_jobs;
+    int64_t *counts;
+    size_t payload_bytes;
+    Answers *answers;
+} Places;
+
 INLINE size_t align(size_t n_bytes) {
     return (n_bytes + 7) / 8 * 8;
 }
@@ -286,6 +296,8 @@ INLINE void write_header(uint8_t *at, const Header *header) {
     write64(at + 32, 0);
 }
 
+int take_packet(Region *region, const Places *places, const uint8_t *bytes,
+                size_t n_bytes);
 Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
                    Answers *answers);
 void use(Region *region, unsigned number, size_t n_bytes);

@@ -89,6 +89,7 @@ local field = {
   room = ProtoField.uint16("fediac.room", "Payload of the session"),
   clients = ProtoField.uint16("fediac.n_clients", "Clients"),
   observers = ProtoField.uint16("fediac.n_observers", "Observers"),
+  renewal = ProtoField.bool("fediac.is_renewal", "Keeps the lease only"),
   registers = ProtoField.uint32("fediac.register_bytes", "Register bytes"),
   credit = ProtoField.uint16("fediac.credit", "Credit"),
   counter = ProtoField.uint32("fediac.counter", "Join"),
@@ -109,7 +110,7 @@ local BODIES = {
   [OPEN] = {
     { "cookie", 0, 8 }, { "job", 8, 8 }, { "epoch", 16, 4 }, { "lease", 20, 4 },
     { "silence", 24, 4 }, { "room", 28, 2 }, { "clients", 30, 2 },
-    { "observers", 32, 2 }, n_bytes = 36,
+    { "observers", 32, 2 }, { "renewal", 34, 2 }, n_bytes = 36,
   },
   [OPENED] = { n_bytes = 0 },
   [CLOSE] = { { "cookie", 0, 8 }, { "job", 8, 8 }, { "epoch", 16, 4 }, n_bytes = 24 },
@@ -322,8 +323,9 @@ end
 local CONTROLS = {
   [OPEN] = function(_, at)
     local job, epoch, payload = at(8, 8):uint64(), at(16, 4):uint(), at(28, 2):uint()
-    local members, line = say_members(at, 30), "job %s epoch %d, %s, payload %d%s"
-    return string.format(line, job, epoch, members, payload, say_cookie(at))
+    local members, line = say_members(at, 30), "job %s epoch %d, %s, payload %d%s%s"
+    local renewal = at(34, 2):uint() == 0 and "" or ", lease only"
+    return string.format(line, job, epoch, members, payload, renewal, say_cookie(at))
   end,
   [OPENED] = function(header)
     return string.format("%d register bytes, credit %d", header.aux, header.n_items)

@@ -199,6 +199,18 @@ MEANINGS = {
         "room": 1408,
         "n_clients": 20,
         "n_observers": 1,
+        "is_renewal": 0,
+    },
+    "its lease goes on": {
+        "cookie": 0x1122334455667788,
+        "job": 7,
+        "epoch": 3,
+        "lease_ms": 10_000,
+        "silence_ms": 30_000,
+        "room": 1408,
+        "n_clients": 20,
+        "n_observers": 1,
+        "is_renewal": 1,
     },
     "it runs": {"register_bytes": 1 << 18, "credit": 195},
     "it is closed": {"cookie": 0x1122334455667788, "job": 7, "epoch": 3},
@@ -323,6 +335,10 @@ LINES = {
     ),
     "a session is opened": (
         "OPEN coordinator: job 7 epoch 3, 20 clients, 1 observer, payload 1408"
+    ),
+    "its lease goes on": (
+        "OPEN coordinator: job 7 epoch 3, 20 clients, 1 observer, payload 1408, "
+        "lease only, with cookie"
     ),
     "it runs": "OPENED to the coordinator: 262144 register bytes, credit 195",
     "it is closed": "CLOSE coordinator: job 7 epoch 3, with cookie",

@@ -149,6 +149,8 @@ class Opening:
                 self._due_us = now_us
             case Opened() if self.opened is None:
                 self.opened = said
+                if isinstance(self._asked, Open):
+                    self._asked = replace(self._asked, is_renewal=True)
                 self._due_us = now_us + self._lease_us // _LEASES
             case Refusal() | Abort():
                 self._refused(said)

@@ -323,7 +323,8 @@ class ControlPlane:
         if session is None or asked.epoch < session.asked.epoch:
             return
         is_newer = asked.session > session.asked.session
-        if isinstance(asked, Open) and is_newer and not self._fault(asked):
+        is_new = isinstance(asked, Open) and is_newer and not asked.is_renewal
+        if isinstance(asked, Open) and is_new and not self._fault(asked):
             yield from self._end(session, Ending.REPLACED)
         elif isinstance(asked, Close) and asked.session == session.asked.session:
             yield from self._end(session, Ending.CLOSED)
@@ -334,9 +335,12 @@ class ControlPlane:
 
     def _open(
         self, asked: Open, address: Address, key: bytes, now_us: int
-    ) -> Opened | Refusal:
+    ) -> Opened | Refusal | Abort:
         """Open a session, or keep its lease; return the answer."""
         running = self._sessions.get(asked.session)
+        if running is None and asked.is_renewal:
+            unknown = Refusal(asked.session, EVERYONE, Reason.UNKNOWN_SESSION)
+            return self._ended(asked.session) or unknown
         fault = self._fault(asked)
         if fault is not None:
             reason, held, given = fault

@@ -32,6 +32,8 @@ class Open:
         lease_ms: The session ends when its coordinator is silent for longer.
         silence_ms: It is aborted when another member is.
         cookie: What a `Cookie` brought; 0: none yet.
+        is_renewal: Whether it only keeps the lease: a switch that has been restarted
+            does not begin a session again whose members believe it goes on.
     """
 
     session: int
@@ -43,8 +45,9 @@ class Open:
     lease_ms: int
     silence_ms: int
     cookie: int = 0
+    is_renewal: bool = False
 
-    _BODY: ClassVar = struct.Struct(">QQIIIHHH2x")
+    _BODY: ClassVar = struct.Struct(">QQIIIHHHH")
 
     def write(self) -> Packet:
         """Return the packet."""
@@ -57,15 +60,15 @@ class Open:
             self.payload_bytes,
             self.n_clients,
             self.n_observers,
+            self.is_renewal,
         )
         return Packet(Kind.OPEN, self.session, 0, EVERYONE, body=body)
 
     @classmethod
     def read(cls, packet: Packet) -> Self:
         """Return what a packet says."""
-        cookie, job, epoch, lease, silence, payload, n_clients, n_observers = (
-            unpack_body(cls._BODY, packet)
-        )
+        cookie, job, epoch, lease, silence, *rest = unpack_body(cls._BODY, packet)
+        payload, n_clients, n_observers, renews = rest
         return cls(
             session=packet.session,
             job=job,
@@ -76,6 +79,7 @@ class Open:
             lease_ms=lease,
             silence_ms=silence,
             cookie=cookie,
+            is_renewal=bool(renews),
         )
 
 

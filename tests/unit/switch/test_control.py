@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -208,7 +209,7 @@ def test_a_member_that_does_not_fit_is_told_why(
     ],
 )
 def test_a_session_beyond_the_limits_is_refused_with_both_values(
-    change: dict[str, int], reason: Reason, held: int, given: int
+    change: dict[str, Any], reason: Reason, held: int, given: int
 ) -> None:
     bench = Bench(max_members=8)
     answer = bench.open(replace(ASKED, **change))
@@ -323,6 +324,27 @@ def test_a_restarted_switch_says_that_it_knows_no_session() -> None:
     assert bench.say(place(0), votes(0, session=55)) == []
     bench.now_us = 1_000_000
     assert len(bench.say(place(0), votes(0, session=55))) == 1
+
+
+def test_a_restarted_switch_begins_no_session_whose_lease_is_kept() -> None:
+    before, bench = Bench(), Bench()
+    before.open_with_all()
+    renewal = replace(ASKED, is_renewal=True)
+    assert isinstance(before.open(renewal), Opened)
+    unknown = Refusal(100, EVERYONE, Reason.UNKNOWN_SESSION)
+    assert bench.open(renewal) == unknown
+    assert not bench.plane.sessions
+    assert isinstance(bench.open(replace(ASKED, session=99)), Opened)
+    assert bench.open(renewal) == unknown
+    assert [each.asked.session for each in bench.plane.sessions] == [99]
+
+
+def test_who_keeps_the_lease_of_a_session_that_ended_is_told_how() -> None:
+    bench = Bench()
+    bench.open_with_all()
+    bench.plane.expire(500_000)
+    ended = Abort(100, Ending.SILENT, (0, 1, 2))
+    assert bench.open(replace(ASKED, is_renewal=True)) == ended
 
 
 def test_another_version_is_told_which_one_there_is() -> None:

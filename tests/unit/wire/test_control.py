@@ -54,6 +54,7 @@ controls: st.SearchStrategy[Control] = st.one_of(
         lease_ms=below(32),
         silence_ms=below(32),
         cookie=below(64),
+        is_renewal=st.booleans(),
     ),
     st.builds(Opened, sessions, below(32), below(16)),
     st.builds(Close, sessions, below(64), below(32), below(64)),

@@ -1,107 +1,35 @@
 """A coordinator, clients and a switch in a world where anything may go wrong.
 
 The machines are the real ones. The world has the time, the network, the disks and the
-kills, and knows what must be true: it keeps its own account of every update, and makes
-every committed round again in memory.
+kills. What must be true of a job is said in `jobs`; what must be true of the switch, in
+`World.arrive_switch`.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fediac import FediAC, OmniReduce, SwitchML
-from fediac.compressors.protocol import Compressor, Outcome, State
 from fediac.errors import SessionError
-from fediac.sessions.client import Client, ClientSettings, Holdings
-from fediac.sessions.coordinator import Coordinator, CoordinatorSettings
-from fediac.sessions.journal import (
-    Committed,
-    Numbered,
-    Record,
-    require_epoch,
-    session_number,
-)
-from fediac.sessions.messages import Model, Status, Word
-from fediac.sessions.replay import Compressing
+from fediac.sessions.coordinator import Coordinator
+from fediac.sessions.messages import Status, Word
 from fediac.switch.control import ControlPlane, Limits
-from fediac.switch.keys import Keyring
-from fediac.switch.pipeline import Switch
-from fediac.transports.arrays import ArrayTransport
-from fediac.transports.lockstep import run_lockstep
+from fediac.switch.sessions import Datagram
 from fediac.wire.header import EXCHANGES
 from fediac.wire.packet import decode
+from tests.property.sessions.jobs import GATHER_US, KEYS, Job, Killed
 
-PAYLOAD_BYTES = 64
+MAX_JOBS = 3
 JOB_BYTES = 930
 """Room for two slots of votes and four of lanes, so that they are used again."""
 
-DIM = 700
 POLL_US = 40_000
-GATHER_US = 300_000
-SILENCE_MS = 1500
-ATTEMPT_US = 12_000_000
-SEED = 3
-KEYS = Keyring(b"the key of every job")
-
-MAKERS: Mapping[str, Callable[[int], Compressor]] = {
-    "fediac": lambda n: FediAC(n, n_votes="30%", threshold=min(n, 2), bits=8),
-    "agreeing": lambda n: FediAC(n, n_votes="30%", threshold=min(n, 2)),
-    "switchml": lambda n: SwitchML(n, bits=12),
-    "omnireduce": lambda n: OmniReduce(n, n_sent="5%", block=16),
-}
-
-
-class Killed(BaseException):
-    """Raised where a process is killed in the middle of what it does."""
-
-
-@dataclass
-class TestDisk:
-    """A client's disk. A process may be killed just before or after it writes."""
-
-    holdings: Holdings | None = None
-    kill_in: int = -1
-
-    def load(self) -> Holdings | None:
-        return self.holdings
-
-    def save(self, holdings: Holdings) -> None:
-        self.kill_in -= 1
-        if self.kill_in == 1:
-            raise Killed
-        self.holdings = holdings
-        if self.kill_in == 0:
-            raise Killed
-
-
-@dataclass
-class TestJournal:
-    """A coordinator's journal, which two may have at a time although it is locked."""
-
-    records: list[Record] = field(default_factory=list)
-    kill_in: int = -1
-    on_append: Callable[[Record], None] | None = None
-
-    def load(self) -> list[Record]:
-        return list(self.records)
-
-    def append(self, record: Record) -> None:
-        newest = max((each.epoch for each in self.records), default=0)
-        require_epoch(record, newest)
-        self.kill_in -= 1
-        if self.kill_in == 1:
-            raise Killed
-        self.records.append(record)
-        if self.on_append is not None:
-            self.on_append(record)
-        if self.kill_in == 0:
-            raise Killed
+"""How often clients say how they stand, even if that is no news."""
 
 
 @dataclass(frozen=True)
@@ -119,171 +47,6 @@ class Weather:
     late: float = 0.0
 
 
-@dataclass
-class Account:
-    """What the world knows a client must hold, beside what the client says it does."""
-
-    state: State = field(default_factory=State)
-    work: tuple[int, npt.NDArray[np.float32]] | None = None
-
-
-def same(a: Any, b: Any) -> bool:
-    """Return whether two vectors, or two times nothing, are the same bits."""
-    if a is None or b is None:
-        return a is b
-    return bool(a.tobytes() == b.tobytes())
-
-
-class Job:
-    """One coordinator and its clients."""
-
-    def __init__(
-        self, world: "World", number: int, n_clients: int, algorithm: str
-    ) -> None:
-        self.world, self.number, self.n_clients = world, number, n_clients
-        self.recipe = Compressing(MAKERS[algorithm], SEED + number)
-        first = Model(0, np.linspace(-1, 1, DIM, dtype=np.float32))
-        self.models = [first]
-        self.accounts = [Account() for _ in range(n_clients)]
-        self.before: dict[int, dict[int, State]] = {}
-        self.committed: set[int] = set()
-        self.n_rounds = 1 << 30
-        self.last = 0
-        self.journal = TestJournal(on_append=self.check_record)
-        self.disks = [TestDisk() for _ in range(n_clients)]
-        self.clients: list[Client | None] = [None] * n_clients
-        self.places = [0] * n_clients
-        self.coordinators: list[Coordinator | None] = [None]
-        self.poll_us = [0] * n_clients
-        self.said: list[Status | None] = [None] * n_clients
-
-    # Processes
-
-    def start_client(self, i: int) -> None:
-        """Start a client, from what is on its disk."""
-        settings = ClientSettings(i, self.recipe, KEYS.default, 3_000_000)
-        self.clients[i] = Client(settings, self.disks[i], self.models[0])
-        self.poll_us[i], self.said[i] = self.world.now_us, None
-
-    def start_coordinator(self, place: int = 0) -> None:
-        """Start a coordinator, from what is in the journal."""
-        world = self.world
-        settings = CoordinatorSettings(
-            self.number,
-            self.recipe,
-            lambda last: session_number(
-                world.wall_ms, last, int(world.rng.integers(1 << 16))
-            ),
-            KEYS.default,
-            payload_bytes=PAYLOAD_BYTES,
-            lease_ms=1000,
-            silence_ms=SILENCE_MS,
-            patience_us=3_000_000,
-            attempt_us=ATTEMPT_US,
-        )
-        while len(self.coordinators) <= place:
-            self.coordinators.append(None)
-        made = Coordinator(settings, self.journal, self.models[0])
-        self.coordinators[place] = made
-
-    def address(self, i: int) -> bytes:
-        """Return where a client is now."""
-        return f"{self.number}/{i}/{self.places[i]}".encode()
-
-    def home(self, place: int) -> bytes:
-        """Return where a coordinator is."""
-        return f"{self.number}/home/{place}".encode()
-
-    # What must be true
-
-    def update(self, i: int, round_number: int) -> npt.NDArray[np.float32]:
-        """Return what a client's training gives, the same each time."""
-        rng = np.random.default_rng((self.number, i, round_number))
-        made = rng.normal(size=DIM) * rng.exponential(size=DIM) * 0.01
-        return made.astype(np.float32)
-
-    def note_update(self, i: int, round_number: int) -> None:
-        """Account for a trained update: one that was not counted is in the residual."""
-        account = self.accounts[i]
-        if account.work is not None:
-            left = account.work[1]
-            if account.state.residual is not None:
-                left = account.state.residual + left
-            account.state = replace(account.state, residual=left)
-        account.work = (round_number, self.update(i, round_number))
-
-    def check_record(self, record: Record) -> None:
-        """Check what a coordinator writes down."""
-        if isinstance(record, Numbered):
-            assert record.session > self.last, "a session's number is used again"
-            self.last = record.session
-        elif isinstance(record, Committed):
-            self.check_commit(record)
-
-    def check_commit(self, record: Committed) -> None:
-        """Make a committed round again in memory, from the world's own account."""
-        assert record.round_number == len(self.models), "a round is committed once"
-        assert record.session not in self.committed
-        outcomes = self.make_again(record)
-        self.committed.add(record.session)
-        self.before[record.session] = {}
-        for i, outcome in outcomes.items():
-            self.before[record.session][i] = self.accounts[i].state
-            self.accounts[i] = Account(outcome.state)
-        model = self.models[-1]
-        mean = outcomes[record.members[0]].mean.dense(model.values)
-        self.models.append(Model(record.round_number, model.values - mean))
-
-    def make_again(self, record: Committed) -> Mapping[int, Outcome]:
-        """Return the outcomes of a round that is made in whole arrays, not packets."""
-        clients = {}
-        for i in record.members:
-            work = self.accounts[i].work
-            assert work is not None, f"client {i} is counted and has no update"
-            assert work[0] == record.round_number
-            clients[i] = self.recipe.begin(
-                work[1],
-                self.accounts[i].state,
-                round_number=record.round_number,
-                client=i,
-                n=len(record.members),
-            )
-        transport = ArrayTransport(Switch().open(len(record.members)))
-        outcomes, _ = run_lockstep(clients, transport, round_number=record.round_number)
-        return outcomes
-
-    def check(self) -> None:
-        """Compare what everybody holds with what they must hold."""
-        for i in range(self.n_clients):
-            holds = self.disks[i].holdings
-            if holds is not None:
-                self.check_holdings(i, holds)
-        for coordinator in self.coordinators:
-            if coordinator is not None:
-                model = coordinator.model
-                assert same(model.values, self.models[model.round_number].values)
-                late = [each for each in coordinator.failures if "not over" in each]
-                assert not late, "neither an answer nor an error within the bound"
-
-    def check_holdings(self, i: int, holds: Holdings) -> None:
-        model = holds.model
-        assert model.round_number < len(self.models), "a mean was applied too early"
-        assert same(model.values, self.models[model.round_number].values)
-        session = holds.attempt.start.session if holds.attempt else 0
-        account = self.accounts[i]
-        if session in self.committed:  # it counts, and the client is not told yet
-            assert holds.work is not None
-            state = self.before[session][i]
-        else:
-            state, work = account.state, account.work
-            assert (holds.work is None) == (work is None), "lost, or held twice"
-            if holds.work is not None and work is not None:
-                assert holds.work.round_number == work[0]
-                assert same(holds.work.update, work[1])
-        assert same(holds.state.residual, state.residual)
-        assert holds.state.bits == state.bits
-
-
 class World:
     """Time, network, kills; `step` does the next thing that happens."""
 
@@ -299,11 +62,12 @@ class World:
         self.now_us, self.wall_ms = 0, 1_000_000
         self.weather = Weather()
         self.enough = enough
-        self.n_steps = self.n_kills = 0
+        self.n_steps = self.n_kills = self.n_strangers = 0
         self.flights: list[tuple[int, int, tuple[str, Any], Any]] = []
         self.n_flights = 0
         self.sent: dict[tuple[Any, ...], bytes] = {}
         self.unproved: dict[bytes, int] = {}
+        self.seen: deque[bytes] = deque(maxlen=50)
         self.switch = self.new_switch()
         self.jobs = [
             Job(self, number, n_clients, algorithm)
@@ -315,7 +79,9 @@ class World:
                 job.start_client(i)
 
     def new_switch(self) -> ControlPlane:
-        limits = Limits(JOB_BYTES * 3, max_jobs=3, max_members=16, buffer_packets=64)
+        limits = Limits(
+            JOB_BYTES * MAX_JOBS, max_jobs=MAX_JOBS, max_members=16, buffer_packets=64
+        )
         return ControlPlane(limits, KEYS, self.rng.bytes(16))
 
     # The network
@@ -336,10 +102,12 @@ class World:
             heapq.heappush(self.flights, flight)
 
     def damage(self, data: bytes) -> bytes:
+        """Return a packet with a bit that is another, or only its beginning."""
+        if not data or self.rng.random() < 0.5:
+            return data[: int(self.rng.integers(len(data) + 1))]
         changed = bytearray(data)
-        place = int(self.rng.integers(len(data)))
-        changed[place] ^= 1 << int(self.rng.integers(8))
-        return bytes(changed[: int(self.rng.integers(1, len(data) + 1))])
+        changed[int(self.rng.integers(len(data)))] ^= 1 << int(self.rng.integers(8))
+        return bytes(changed)
 
     def to_switch(self, address: bytes, packets: Sequence[bytes]) -> None:
         for data in packets:
@@ -402,16 +170,35 @@ class World:
     def expire_switch(self) -> None:
         self.from_switch(self.switch.expire(self.now_us))
 
-    def arrive_switch(self, _: None, datagram: tuple[bytes, bytes]) -> None:
-        address, data = datagram
+    def arrive_switch(self, _: None, datagram: Datagram) -> None:
+        """Let a packet arrive; it may touch the registers of its own session alone."""
+        self.seen.append(datagram[1])
+        before = self.registers()
         sent = self.switch.receive([datagram], self.now_us)
-        known = {a for s in self.switch.sessions for a in s.everyone()}
-        if address not in known and not any(to != address for to, _ in sent):
-            out = sum(len(each) for _, each in sent)
-            credit = self.unproved.get(address, 0) + len(data) - out
-            assert credit >= 0, "more went to an address than came from it"
-            self.unproved[address] = credit
+        after = self.registers()
+        session = int.from_bytes(datagram[1][4:12], "big")
+        for number in before.keys() & after.keys() - {session}:
+            assert before[number] == after[number], "a job's packet touched another job"
+        self.check_amplification(datagram, sent)
         self.from_switch(sent)
+
+    def registers(self) -> dict[int, bytes]:
+        """Return the registers of each session."""
+        return {
+            each.asked.session: each.switch._registers.tobytes()
+            for each in self.switch.sessions
+        }
+
+    def check_amplification(self, datagram: Datagram, sent: Sequence[Datagram]) -> None:
+        """No address gets more bytes than came from it before it is proved."""
+        address, data = datagram
+        known = {a for s in self.switch.sessions for a in s.everyone()}
+        if address in known or any(to != address for to, _ in sent):
+            return
+        out = sum(len(each) for _, each in sent)
+        credit = self.unproved.get(address, 0) + len(data) - out
+        assert credit >= 0, "more went to an address than came from it"
+        self.unproved[address] = credit
 
     def from_switch(self, sent: Sequence[tuple[bytes, bytes]]) -> None:
         for to, data in sent:
@@ -541,6 +328,8 @@ class World:
         job.coordinators = [old, None]
         with suppress(Killed):
             job.start_coordinator(1)
+            return
+        self.kill_coordinator(job, 1)  # while it wrote that it has started
 
     def kill_client(self, job: Job, i: int) -> None:
         """Kill a client; it comes back from its disk, elsewhere."""
@@ -578,6 +367,16 @@ class World:
     def move_client(self, job: Job, i: int) -> None:
         """Change a client's address, without its knowing."""
         job.places[i] += 1
+
+    def replay_packets(self) -> None:
+        """Send the last packets again from somewhere else, as whoever saw them might.
+
+        The place is new each time: it must be told no more than it said.
+        """
+        self.n_strangers += 1
+        address = f"stranger {self.n_strangers}".encode()
+        for data in self.seen:
+            self.launch(("switch", None), (address, data))
 
 
 @dataclass

@@ -20,8 +20,9 @@ from fediac.sessions.messages import Verdict
 from fediac.switch import aligned, pipeline
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import Kind
-from tests.property import world as worlds
-from tests.property.chaos import Fate, Stroke
+from tests.property.sessions import jobs
+from tests.property.sessions.chaos import Fate, Stroke
+from tests.property.sessions.world import Weather, World
 
 
 @contextmanager
@@ -163,7 +164,7 @@ def switch_forgets() -> Iterator[None]:
                 asked.n_clients, n_observers=asked.n_observers, session=asked.session
             )
 
-    with put(worlds.World, "kill_switch", kill):
+    with put(World, "kill_switch", kill):
         yield
 
 
@@ -186,7 +187,7 @@ def slot_reused_early() -> Iterator[None]:
 
 
 def old_epoch_commits() -> Any:
-    return put(worlds, "require_epoch", lambda *_: None)
+    return put(jobs, "require_epoch", lambda *_: None)
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,9 @@ class Mutant:
     fate: Fate = field(default_factory=lambda: Fate(0.3, 30))
     n_steps: int = 600
 
-    def world(self, seed: int) -> worlds.World:
+    def world(self, seed: int) -> World:
         """Return such a world."""
-        return worlds.World(seed, algorithms=self.algorithms, n_clients=3)
+        return World(seed, algorithms=self.algorithms, n_clients=3)
 
 
 _COMPLETE = "count == region.job.present.bit_count()"
@@ -243,7 +244,7 @@ MUTANTS: dict[str, Mutant] = {
         ("packet < slot.packet", "False"),
         (" or packet != following", ""),
         algorithms=_LONG,
-        fate=Fate(1.0, weather=worlds.Weather(0.25, 0.25, 0.0, 1_000, 0.25)),
+        fate=Fate(1.0, weather=Weather(0.25, 0.25, 0.0, 1_000, 0.25)),
     ),
     "SLOT_FREED_AT_ONCE": _text(
         aligned, "_contribute", ("state=COMPLETE", "state=FREE"), fate=_CALM

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
         choose_hot,
     )
     from fediac.core.ledger import PAYLOAD, Ledger
+    from fediac.remote.conductor import Bounds, Conductor
     from fediac.remote.coordinator import Coordinator
+    from fediac.remote.participant import Participant
     from fediac.remote.switch import RemoteSwitch
     from fediac.remote.switch_client import SwitchClient
+    from fediac.sessions.replay import Compressing
     from fediac.sim.network import Network
     from fediac.switch import Switch
     from fediac.training.datasets import Dataset, load_dataset
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
 __all__ = [
     "PAYLOAD",
     "WIRE",
+    "Bounds",
     "Comparison",
+    "Compressing",
+    "Conductor",
     "Coordinator",
     "Dataset",
     "Experiment",
@@ -42,6 +48,7 @@ __all__ = [
     "Libra",
     "Network",
     "OmniReduce",
+    "Participant",
     "RemoteSwitch",
     "RoundResult",
     "State",
@@ -71,10 +78,13 @@ _MODULES = {
         "choose_hot",
     ),
     "fediac.switch": ("Switch",),
+    "fediac.remote.conductor": ("Bounds", "Conductor"),
     "fediac.remote.coordinator": ("Coordinator",),
+    "fediac.remote.participant": ("Participant",),
     "fediac.remote.switch": ("RemoteSwitch",),
     "fediac.remote.switch_client": ("SwitchClient",),
     "fediac.transports": ("WIRE", "RoundResult", "aggregate"),
+    "fediac.sessions.replay": ("Compressing",),
     "fediac.sim.network": ("Network",),
     "fediac.training.datasets": ("Dataset", "load_dataset"),
     "fediac.api.comparison": ("Comparison", "compare"),

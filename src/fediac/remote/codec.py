@@ -23,7 +23,17 @@ from fediac.core.exchange import (
 from fediac.errors import RemoteProtocolError
 from fediac.sessions.client import Attempt, Work
 from fediac.sessions.journal import Began, Committed, Numbered
-from fediac.sessions.messages import Model, Start, Status, Verdict, Word
+from fediac.sessions.messages import (
+    Alive,
+    Hello,
+    Model,
+    Over,
+    Refused,
+    Start,
+    Status,
+    Verdict,
+    Word,
+)
 
 _CLASSES: Mapping[str, type[Any]] = {
     each.__name__: each
@@ -45,6 +55,10 @@ _CLASSES: Mapping[str, type[Any]] = {
         Status,
         Verdict,
         Word,
+        Hello,
+        Alive,
+        Over,
+        Refused,
     )
 }
 _DTYPES = frozenset("uifb")

@@ -31,6 +31,9 @@ from fediac.wire.control import Open
 from fediac.wire.header import PAYLOAD_BYTES
 from fediac.wire.tag import session_key
 
+_FIRST_PAUSE_US, _MAX_PAUSE_US = 50_000, 5_000_000
+"""Between two sessions that are aborted; doubled each time."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
@@ -69,6 +72,8 @@ class Wanted:
         enough: With so many of them it goes on without the others, at ``until_us``.
         gather_us: How long to wait for all of them.
         until_us: Until when.
+        n_failed: Sessions that were aborted.
+        from_us: When the next one may be opened; None: at once.
     """
 
     round_number: int
@@ -76,6 +81,20 @@ class Wanted:
     enough: int
     gather_us: int
     until_us: int
+    n_failed: int = 0
+    from_us: int | None = None
+
+    def after_failure(self, now_us: int) -> "Wanted":
+        """Return it after one more session was aborted: again at once, then later."""
+        pause_us = 0
+        if self.n_failed:
+            pause_us = min(_FIRST_PAUSE_US << min(self.n_failed, 16), _MAX_PAUSE_US)
+        return replace(
+            self,
+            until_us=now_us + max(self.gather_us, pause_us),
+            n_failed=self.n_failed + 1,
+            from_us=now_us + pause_us,
+        )
 
 
 @dataclass(slots=True)
@@ -107,6 +126,7 @@ class Coordinator:
     Attributes:
         model: With all committed rounds.
         failures: Why sessions were aborted, in order.
+        is_hopeless: Whether every other session would end as the last one did.
     """
 
     def __init__(
@@ -120,6 +140,7 @@ class Coordinator:
         self._epoch = self._ledger.epoch
         self.model = self._replay_commits(model)
         self.failures: list[str] = []
+        self.is_hopeless = False
         self._known: dict[int, Status] = {}
         self._told: dict[int, tuple[object, ...]] = {}
         self._wanted: Wanted | None = None
@@ -214,6 +235,19 @@ class Coordinator:
             self._abort(f"client {status.client}: {status.why}", now_us)
         return self.word_for(status.client)
 
+    def is_up_to_date(self, client: int) -> bool:
+        """Return whether a client has the model, and is in no session."""
+        status = self._known.get(client)
+        return status is not None and (status.model_round, status.unsettled) == (
+            self.model.round_number,
+            0,
+        )
+
+    def forget(self, client: int) -> None:
+        """Wait for a client's next status: it may be gone."""
+        self._known.pop(client, None)
+        self._told.pop(client, None)
+
     def words_due(self) -> list[tuple[int, Word]]:
         """Return what clients should be told that they were not told before."""
         words = ((client, self.word_for(client)) for client in list(self._known))
@@ -292,7 +326,7 @@ class Coordinator:
             if attempt.attendance is not None:
                 ends.append(attempt.attendance.member.deadline_us)
         elif wanted is not None:
-            ends.append(wanted.until_us)
+            ends += [wanted.until_us, wanted.from_us]
         return min((each for each in ends if each is not None), default=None)
 
     # An attempt
@@ -309,6 +343,7 @@ class Coordinator:
             ended = attempt.opening.ended
             members = attempt.start.members
             missing = [members[i] for i in ended.missing if i < len(members)]
+            self.is_hopeless = self.is_hopeless or ended.is_final
             self._abort(ended.why, now_us, missing)
         elif attendance is not None and attendance.member.problem is not None:
             self._abort(str(attendance.member.problem), now_us)
@@ -331,8 +366,9 @@ class Coordinator:
     def _try_begin(self, now_us: int) -> None:
         """Open a session once all are ready, or enough of them when time is up."""
         wanted = self._wanted
-        if wanted is None:
+        if wanted is None or now_us < (wanted.from_us or now_us):
             return
+        wanted = self._wanted = replace(wanted, from_us=None)
         ready = tuple(i for i in wanted.clients if self._is_ready(i))
         is_time = now_us >= wanted.until_us and len(ready) >= max(1, wanted.enough)
         if is_time or (ready and len(ready) == len(wanted.clients)):
@@ -401,7 +437,7 @@ class Coordinator:
         if attempt is None or wanted is None:
             return
         self.failures.append(f"round {wanted.round_number}: {why}")
-        self._wanted = replace(wanted, until_us=now_us + wanted.gather_us)
+        self._wanted = wanted.after_failure(now_us)
         self._leave(attempt, now_us)
         for client in missing:
             self._known.pop(client, None)

@@ -93,3 +93,27 @@ class Word:
     verdict: Verdict | None = None
     model: Model | None = None
     start: Start | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The coordinator's first: where the switch is, as it sees it."""
+
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The coordinator's answer to a status that it has no news for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The coordinator makes no more rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The coordinator does not go on with a client."""
+
+    why: str

@@ -29,7 +29,7 @@ from fediac.wire.status import Status
 from fediac.wire.tag import is_tag_right, session_key, tagged
 
 KEY = bytes(range(32))
-"""Of all jobs of a switch that a test starts with a key."""
+"""The key of all jobs, on a switch that a test starts with one."""
 
 _END_S = 20.0
 """After so long something is broken."""

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 SIZES = ((3, 64, 11, 11), (2, 24, 5, 3), (5, 128, 8, 8))
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
-"""Of norms: rounding of what is stored, 2^-9 of bfloat16, and of what it is made of."""
+"""For norms: what is stored is rounded, 2^-9 of bfloat16, and so is what it is from."""
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ SESSIONS = (
 )
 N_PACKETS = 12
 UDP_SEGMENT = 103
-"""Of Linux: how long the datagrams are of which one that is sent consists."""
+"""Linux's number: how long the datagrams are of which one that is sent consists."""
 
 WHERE = {
     "IPv4": ("127.0.0.1", "127.0.0.1"),

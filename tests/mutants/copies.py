@@ -32,7 +32,7 @@ class Copy:
 
     Args:
         folder: Where to make it; empty.
-        root: Of the tree.
+        root: Where the tree begins.
     """
 
     def __init__(self, folder: Path, root: Path = ROOT) -> None:

@@ -378,7 +378,7 @@ class Mutant:
         file: In ``src/fediac``.
         old: What the file has once.
         new: What stands there instead.
-        tests: Of which one must fail; in ``tests``.
+        tests: One of them must fail; in ``tests``.
     """
 
     name: str

@@ -19,7 +19,7 @@ from fediac.core.widths import Widths
 from fediac.errors import ArgumentError
 
 _KEY = "votes_in_budget"
-"""Of the votes to cast, in what a client keeps between rounds."""
+"""Where a client keeps the number of votes to cast, between rounds."""
 
 _FASTEST = 2.0
 """How much k may grow or shrink from one round to the next."""
@@ -54,7 +54,7 @@ class Budget:
         threshold. The square root keeps k from swinging with thresholds up to 3.
 
         Args:
-            state: Of this client.
+            state: What this client keeps.
             n_chosen: Entries that were agreed on.
             like: An array of the library and on the device that updates are.
         """

@@ -25,8 +25,8 @@ ADDRESS_BYTES = 24
 _MAX_MESSAGES, _MAX_UP, _N_COUNTS = 64, 64, 5
 
 _BUFFER_BYTES = 65_536 + 1_472
-"""Of a datagram, however many the kernel joined in it; not a power of two, so that
-equal places of many do not share a line of the processor's cache."""
+"""Room for a datagram, however many the kernel joined in it; not a power of two, so
+that equal places of many do not share a line of the processor's cache."""
 
 _SPARE_ROWS = 512
 """Answers that wait for the end of a batch."""
@@ -69,7 +69,7 @@ class Served:
         job: Its job's record, alone.
         registers: Its own.
         counts: Its counters.
-        key: Of its tags.
+        key: Its tags are made with it.
         heard_us: When each member was last heard.
         addresses: A row for each member; zeros: it has not joined.
         joined: Members, in the order in which they joined.
@@ -153,7 +153,7 @@ class ServeLoop:
         wake_fd: What becomes readable when there is something else to do.
         is_v6: Whether the socket is one of IPv6.
         joins: Whether the kernel cuts long datagrams into equal ones.
-        max_bytes: Of a packet; longer ones are dropped.
+        max_bytes: The longest packet; longer ones are dropped.
     """
 
     def __init__(

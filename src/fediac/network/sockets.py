@@ -23,7 +23,7 @@ NO_SEGMENTS = "FEDIAC_UDP_GSO"
 """In the environment, 0: every answer is a datagram of its own for the kernel, too."""
 
 _SOL_UDP, _UDP_SEGMENT, _UDP_GRO = 17, 103, 104
-"""Of Linux; Python has no names for them."""
+"""Linux's numbers; Python has no names for them."""
 
 _CODES = {
     errno.EADDRINUSE: ADDRESS_IN_USE,
@@ -40,7 +40,7 @@ class SwitchSocket:
         socket: It blocks when it sends; who receives says that it does not wait.
         endpoint: Where it listens, with the port that it got.
         is_local: Whether only this machine reaches it.
-        buffer_bytes: Of its receive buffer, as the kernel counts them.
+        buffer_bytes: Its receive buffer, as the kernel counts it.
     """
 
     socket: socket.socket

@@ -47,7 +47,7 @@ class Coordinator:
     Args:
         address: ``HOST:PORT`` of the switch.
         job: The job's number, 0..2**63-1; jobs of one switch cannot touch each other.
-        key: Of the job; None: the switch has none.
+        key: The job's; None: the switch has none.
         journal: A file where sessions' numbers and commits outlive this process; None:
             they do not.
         mtu: The longest IP packet that all members' paths take.

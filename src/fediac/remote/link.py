@@ -19,7 +19,7 @@ _BATCH = 256
 
 _IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2
 _IPV6_MTU_DISCOVER, _IPV6_PMTUDISC_DO = 23, 2
-"""Of Linux, which Python has no names for: packets are not cut in pieces."""
+"""Linux's numbers, which Python has no names for: packets are not cut in pieces."""
 
 
 class Link:

@@ -41,7 +41,7 @@ class RemoteSwitch:
 
     Args:
         address: ``HOST:PORT`` of the switch.
-        key: Of the job; None: the switch has none.
+        key: The job's; None: the switch has none.
         wait_s: How long to try again when there is no switch, or none any more.
         mtu: The longest IP packet that the path takes.
         patience_s: How long the switch may be silent.

@@ -31,7 +31,7 @@ class SwitchClient:
         address: ``HOST:PORT`` of the switch.
         session: The number of a session that is open, see `fediac.Coordinator`.
         client: This client's place among the members, counted from 0.
-        key: Of the job; None: the switch has none.
+        key: The job's; None: the switch has none.
         mtu: The longest IP packet that the path takes; all members' is the same.
         patience_s: How long the switch may be silent.
 

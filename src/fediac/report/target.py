@@ -16,7 +16,7 @@ class Target:
     """An accuracy to reach, and a sentence on where it comes from.
 
     Attributes:
-        accuracy: Of several, their mean.
+        accuracy: The mean, where seeds have their own.
         by_seed: The accuracy of each seed, where they differ.
     """
 

@@ -33,7 +33,7 @@ class Verdict:
     """Who spent the least of something until it had the target accuracy.
 
     Attributes:
-        title: Of what, in a few words.
+        title: What is spent, in a few words.
         winner: Who.
         rivals: The best of every other algorithm, the best first; see `list_rivals`.
         cost: What is compared.

@@ -78,8 +78,8 @@ def make_room(document: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str
     """Return a file's settings without what the presets of ``given`` replace.
 
     Args:
-        document: Of a file.
-        given: With ``--set``.
+        document: The file's settings.
+        given: What ``--set`` says.
     """
     left = deepcopy(dict(document))
     for name, _, preset in _named(given, source="--set"):

@@ -25,7 +25,7 @@ class SelftestSettings:
         n_rounds: Rounds of each algorithm.
         weather: How bad the network between clients and switch is.
         attacks: Whether a stranger attacks the switch, too.
-        seed: Of updates, rounding and what is lost.
+        seed: Decides updates, rounding and what is lost.
         child: The module that the processes run; tests have others, with mistakes.
     """
 

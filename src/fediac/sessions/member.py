@@ -83,7 +83,7 @@ class Seat:
         session: The session's number.
         client: The member's.
         payload_bytes: Room for items in a packet.
-        key: Of the session's tags.
+        key: The session's tags are made with it.
         is_observer: Whether it adds nothing, and gets every answer.
         patience_us: How long the switch may be silent.
     """

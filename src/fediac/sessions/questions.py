@@ -22,7 +22,7 @@ class Place:
     """Where a question is asked: the session, who asks, which exchange it is.
 
     Attributes:
-        layout: Of the session's registers, from which all members know their windows.
+        layout: The session's registers, which tell all members their windows.
         is_observer: Whether nothing is added, and all is answered.
     """
 

@@ -14,7 +14,7 @@ class Keyring:
     """The keys of jobs; without any, tags tell damage but not who sent a packet.
 
     Attributes:
-        default: Of all jobs that have no key of their own; None: these need none.
+        default: For all jobs without a key of their own; None: these need none.
         of_jobs: Job -> its own key.
     """
 
@@ -34,7 +34,7 @@ class Keyring:
         """Yield the keys of those who may ask how the switch does.
 
         Args:
-            number: Of the question, in the place of a session.
+            number: The question's, in the place of a session.
         """
         keys: set[bytes | None] = {self.default, *self.of_jobs.values()} - {None}
         yield from (session_key(key, number) for key in keys or [None])

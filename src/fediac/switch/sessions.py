@@ -24,7 +24,7 @@ class Member:
 
     Attributes:
         address: Where it is; answers go there alone.
-        counter: Of the join that said so.
+        counter: That of the join that said so.
     """
 
     address: Address
@@ -38,7 +38,7 @@ class Session:
     Attributes:
         asked: What its coordinator asked for.
         coordinator: Where that is.
-        key: Of its packets' tags.
+        key: Its packets' tags are made with it.
         switch: Its registers; no other session has any of them.
         job: Its place in them.
         credit: Packets a member may have in flight.

@@ -173,7 +173,7 @@ def count_classes(
     Args:
         name: What the split is called.
         clients: For every client the numbers of its training examples.
-        labels: Of all training examples.
+        labels: One for every training example.
         n_classes: How many classes there are; 0 for targets that are no classes.
     """
     class_counts = np.zeros((len(clients), n_classes), dtype=np.int64)

@@ -174,7 +174,7 @@ class Join:
         session: The session.
         client: The member's number.
         counter: How often it has joined; a newer one moves it to another address.
-        payload_bytes: Of the session, as the member was told; the packet's length.
+        payload_bytes: The session's, as the member was told; the packet's length.
         cookie: What a `Cookie` brought; 0: none yet.
         is_observer: Whether it adds nothing.
     """
@@ -260,8 +260,8 @@ class Welcome:
     Attributes:
         session: The session.
         client: The member's number.
-        counter: Of the join that this answers.
-        payload_bytes: Of the session.
+        counter: That of the join that this answers.
+        payload_bytes: Room for items in the session's packets.
         register_bytes: Memory of the session, from which all know its slots.
         credit: Packets a member may have in flight, whatever the slots allow.
         n_clients: Clients that are counted.

@@ -16,7 +16,7 @@ class Report:
     """From the switch: how it does. It answers a `Status`, and is no longer.
 
     Attributes:
-        number: Of the status that this answers.
+        number: That of the status that this answers.
         uptime_ms: How long the switch has been running.
         packets_in: Datagrams that arrived.
         packets_out: Datagrams that were sent.

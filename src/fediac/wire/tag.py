@@ -18,7 +18,7 @@ from fediac.errors import ArgumentError
 from fediac.wire.header import HEADER_BYTES
 
 KEY_BYTES = 16
-"""Of a session's key, and the fewest of a job's."""
+"""Bytes of a session's key, and the fewest of a job's."""
 
 MAX_KEY_BYTES = 64
 

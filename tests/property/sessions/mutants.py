@@ -196,7 +196,7 @@ class Mutant:
 
     Attributes:
         apply: Makes the mistake inside a block.
-        algorithms: Of the world's jobs.
+        algorithms: What the world's jobs run.
         fate: How that is treated.
         n_steps: How many a world lives before it ends well, or does not.
     """

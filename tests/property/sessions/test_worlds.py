@@ -29,7 +29,7 @@ from tests.property.sessions.jobs import MAKERS
 from tests.property.sessions.world import Weather, World
 
 N_STEPS = 25_000
-"""Of each plane."""
+"""Steps for each plane, over all its worlds."""
 
 WORLD_STEPS = 2_000
 

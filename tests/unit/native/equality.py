@@ -130,7 +130,7 @@ def check_send(
     """Compare what is sent and left of ``values``, with and without a residual.
 
     Args:
-        clip: Of the largest magnitude is the agreed peak.
+        clip: This part of the largest magnitude is the agreed peak.
     """
     largest = float(np.max(np.abs(np.asarray(values)), initial=0.0))
     peak = max(clip * largest, MIN_PEAK)

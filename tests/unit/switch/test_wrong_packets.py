@@ -51,7 +51,7 @@ OTHER: dict[str, Make] = {
     "level": lambda job, i, e: pairs(job, i, {0: i}, bits=8, exchange=e),
     "index": lambda job, i, e: pairs(job, i, {0: i}, is_narrow=True, exchange=e),
 }
-"""Of the kind of one of those above, with other settings."""
+"""A packet of the kind of one of those above, with other settings."""
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ class Dataset:
 
     Attributes:
         name: What results on it are called.
-        n_classes: Of the labels; 0 for other targets.
+        n_classes: Kinds of labels; 0 for other targets.
         mean: Each channel's mean ``pixels / 255`` over the training images.
         std: Their standard deviation; 1 for a channel that is constant.
     """

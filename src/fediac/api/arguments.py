@@ -140,7 +140,7 @@ def choose_clients(
     clients: Any,  # noqa: ANN401 - what a user gives
     data: OwnData,
     compressor: Compressor,
-    participation: Share,
+    n_participants: Share,
     seed: int,
 ) -> tuple[list[NDArray[np.int64]], Literal["iid", "own"]]:
     """Return each client's examples, and how they were shared out.
@@ -149,7 +149,7 @@ def choose_clients(
         clients: What was given.
         data: May have each client's already.
         compressor: Says how many there are, if nothing else does.
-        participation: Who takes part in a round.
+        n_participants: How many take part in a round.
         seed: Seed of an equal split.
     """
     labels = data.dataset.train.labels
@@ -160,7 +160,7 @@ def choose_clients(
             )
         return data.clients, "own"
     if clients is None:
-        if participation != "100%":
+        if n_participants != "100%":
             raise ArgumentError(
                 "clients", "must say how many there are where some take part"
             )

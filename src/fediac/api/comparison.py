@@ -24,6 +24,7 @@ from fediac.errors import (
 from fediac.names import is_folder_name
 from fediac.rows import Data
 from fediac.runs.loop import FinishedRun
+from fediac.runs.settings import DEFAULT_ROUNDS
 from fediac.training.own_data import read_data
 
 _WIDTH = 100
@@ -80,7 +81,7 @@ def compare(
     test: Data,
     *,
     compressors: Mapping[str, Compressor | Callable[[int], Compressor]],
-    n_rounds: int = 20,
+    n_rounds: int = DEFAULT_ROUNDS,
     out: str | Path | None = None,
     **settings: Any,  # noqa: ANN401 - those of `Experiment`
 ) -> Comparison:

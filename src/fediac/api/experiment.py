@@ -52,7 +52,7 @@ from fediac.training.partition import count_classes
 from fediac.training.task import Loss, MakeOptimizer, Metric
 from fediac.transports import RoundFacts
 
-_USUAL = TrainSettings()
+_TRAIN, _CLIENTS, _USUAL = TrainSettings(), ClientSettings(), RunSettings()
 """What is not given is as in a settings file."""
 
 
@@ -111,7 +111,7 @@ class Experiment:
             `fediac.partition` gives them; or how many clients there are, which then get
             equal shares by ``partition.iid`` with ``seed``. By default as many as the
             compressor has.
-        participation: How many clients take part in a round, drawn anew each time: a
+        n_participants: How many clients take part in a round, drawn anew each time: a
             count, or a share like ``"50%"``.
         weights: How much clients count in a mean: ``equal``, all the same, or by their
             number of ``examples``.
@@ -157,25 +157,25 @@ class Experiment:
         *,
         compressor: Compressor | Callable[[int], Compressor],
         clients: int | Sequence[NDArray[np.int64]] | None = None,
-        participation: Share = "100%",
-        weights: Weights = "equal",
+        n_participants: Share = _CLIENTS.n_participants,
+        weights: Weights = _CLIENTS.weights,
         columns: Columns | None = None,
-        lr: float = _USUAL.lr,
-        lr_decay: float = _USUAL.lr_decay,
-        epochs: int = _USUAL.epochs,
+        lr: float = _TRAIN.lr,
+        lr_decay: float = _TRAIN.lr_decay,
+        epochs: int = _TRAIN.epochs,
         steps: int | None = None,
-        batch_size: int = _USUAL.batch_size,
+        batch_size: int = _TRAIN.batch_size,
         optimizer: MakeOptimizer | None = None,
         loss: Loss | None = None,
         metric: Metric | None = None,
         network: Network | None = None,
-        statistics: Statistics = "average",
-        seed: int = 1,
-        device: str = "auto",
+        statistics: Statistics = _TRAIN.statistics,
+        seed: int = _USUAL.seed,
+        device: str = _TRAIN.device,
         out: str | Path | None = None,
         resume: bool = False,
         allow_other_kernels: bool = False,
-        save_updates: int = 0,
+        save_updates: int = _USUAL.save.updates,
         progress: bool = True,
     ) -> None:
         check_settings(
@@ -194,12 +194,10 @@ class Experiment:
             initial = make_module(model)
         dim = sum(each.numel() for each in initial.parameters() if each.requires_grad)
         algorithm = make_algorithm(compressor, dim)
-        rows, partition = choose_clients(clients, data, algorithm, participation, seed)
+        rows, partition = choose_clients(clients, data, algorithm, n_participants, seed)
         n_clients = len(rows)
-        n_participants = count_clients(
-            participation, of=n_clients, name="participation"
-        )
-        require_participants(algorithm, n_participants, n_clients)
+        n_in_round = count_clients(n_participants, of=n_clients, name="n_participants")
+        require_participants(algorithm, n_in_round, n_clients)
         labels, n_classes = data.dataset.train.labels, data.dataset.n_classes
         split = count_classes(partition, rows, labels, n_classes=n_classes)
         self._out = None if out is None else Path(out)
@@ -216,7 +214,7 @@ class Experiment:
             seed=seed,
             data=DataSettings(name=data.dataset.name, partition=partition),
             model=ModelSettings(type(initial).__name__),
-            clients=ClientSettings(n_clients, n_participants, weights),
+            clients=ClientSettings(n_clients, n_in_round, weights),
             train=TrainSettings(
                 epochs=epochs,
                 steps=steps,

@@ -129,7 +129,7 @@ def prepare_given(
     )
     clients = settings.clients
     n_participants = count_clients(
-        clients.n_participants, of=clients.n_clients, name="participation"
+        clients.n_participants, of=clients.n_clients, name="clients.n_participants"
     )
     switch = Switch(settings.network.register_bytes)
     federation = federate(settings, engine, n_participants, switch, partition)

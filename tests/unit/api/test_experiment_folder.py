@@ -104,7 +104,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(
 
 def test_who_takes_part_is_the_same_after_a_break(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"compressor": fediac.SwitchML(2), "clients": 5}
-    settings["participation"] = "40%"
+    settings["n_participants"] = "40%"
     expected = list(make_experiment(**settings).run(4))
     list(make_experiment(out=tmp_path, **settings).run(2))
     again = make_experiment(out=tmp_path, resume=True, **settings)

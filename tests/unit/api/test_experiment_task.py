@@ -194,21 +194,21 @@ def test_clients_are_a_number_or_come_with_the_data() -> None:
 
 def test_some_clients_take_part_in_a_round() -> None:
     reports = {}
-    for participation in (2, "50%"):
+    for some in (2, "50%"):
         experiment = make_experiment(
-            compressor=fediac.FedAvg(2), clients=4, participation=participation
+            compressor=fediac.FedAvg(2), clients=4, n_participants=some
         )
-        reports[participation] = list(experiment.run(2))
+        reports[some] = list(experiment.run(2))
     assert reports[2] == reports["50%"]
     whole = next(make_experiment(compressor=fediac.FedAvg(4)).run(1))
     assert reports[2][0].payload_mib < whole.payload_mib
     text = "compressor must be for 2 clients (those of 4 that take part), got 4"
     with refuses(text):
-        make_experiment(compressor=fediac.FedAvg(4), clients=4, participation="50%")
+        make_experiment(compressor=fediac.FedAvg(4), clients=4, n_participants="50%")
     with refuses("clients must say how many there are where some take part"):
-        make_experiment(participation=2)
-    with refuses("participation must be in 1..4 (clients), got 5", ConfigError):
-        make_experiment(clients=4, participation=5)
+        make_experiment(n_participants=2)
+    with refuses("n_participants must be in 1..4 (clients), got 5", ConfigError):
+        make_experiment(clients=4, n_participants=5)
 
 
 def test_own_functions_train_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ should not.
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -54,7 +54,11 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     from fediac.runs.loop import run_experiment
 
     try:
-        with ProgressBars(is_quiet=as_json) as bars, named(setting_names()):
+        with (
+            ProgressBars(is_quiet=as_json) as bars,
+            named(setting_names()),
+            _connected(elsewhere, bars),
+        ):
             summary = run_experiment(
                 settings,
                 folder,
@@ -75,6 +79,19 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
         console.print(describe_partition(summary.partition), soft_wrap=True)
         line = f"{folder}: {summary.stopped} in {summary.real_s:.0f} s"
         console.print(line, soft_wrap=True)
+
+
+@contextmanager
+def _connected(elsewhere: RemoteSwitch | None, bars: ProgressBars) -> Iterator[None]:
+    """Say when a switch elsewhere is waited for; in the end, leave it."""
+    if elsewhere is None:
+        yield
+        return
+    elsewhere.on_retry = lambda why: bars.say(f"{why}; trying again")
+    try:
+        yield
+    finally:
+        elsewhere.close()
 
 
 def compare_command(  # noqa: PLR0913 - one parameter for each option

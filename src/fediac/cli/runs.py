@@ -92,6 +92,14 @@ def _run(  # noqa: PLR0913 - one parameter for each option
             at_least=0,
         ),
     ] = 60,
+    processes: Annotated[
+        bool,
+        typer.Option(
+            "--processes",
+            help="With --switch: every client compresses and sends in a process of its "
+            "own.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train with one algorithm, from a settings file.
@@ -125,6 +133,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
       fediac run digits.toml --set 'network.switches=["fast", "slow"]'
       fediac run digits.toml --resume
       fediac run digits.toml --switch 127.0.0.1:4900
+      fediac run digits.toml --switch 127.0.0.1:4900 --processes
       fediac run results/runs/cifar10-iid.zip/fediac/seed1/config.toml
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.api.commands import run_command
@@ -137,7 +146,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
         resumes=resume,
         as_json=as_json,
         allows_other_kernels=allow_other_kernels,
-        elsewhere=remote_switch(switch, wait_s=wait),
+        elsewhere=remote_switch(switch, wait_s=wait, processes=processes),
     )
 
 

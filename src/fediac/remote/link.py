@@ -122,6 +122,14 @@ _PASSING = (errno.ENOBUFS, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN
 """Errors of networks that may be there again soon."""
 
 
+class Waitable(Protocol):
+    """What the system can wait for."""
+
+    def fileno(self) -> int:
+        """Return its number."""
+        ...
+
+
 class Machine(Protocol):
     """What talks to a switch: a member, a client, a coordinator."""
 
@@ -145,15 +153,21 @@ def clock_us() -> int:
 
 
 def drive(
-    machines: Sequence[tuple[Link, Machine]], is_done: Callable[[], bool]
+    machines: Sequence[tuple[Link, Machine]],
+    is_done: Callable[[], bool],
+    *,
+    also: Iterable[Waitable] = (),
 ) -> None:
     """Let machines talk to their switch until something is done.
 
     Args:
         machines: Each with its socket.
         is_done: Asked whenever something has happened.
+        also: What else may happen: something to read here, which ``is_done`` reads.
     """
     with selectors.DefaultSelector() as selector:
+        for each in also:
+            selector.register(each, selectors.EVENT_READ)
         for link, machine in machines:
             selector.register(link.socket, selectors.EVENT_READ, (link, machine))
         for link, machine in machines:
@@ -170,6 +184,8 @@ def _step(
     until_us = min((each for each in ends if each is not None), default=None)
     wait_s = 1.0 if until_us is None else max(0.0, (until_us - clock_us()) / 1e6)
     for key, _ in selector.select(min(wait_s, 1.0)):
+        if key.data is None:
+            continue
         link, machine = key.data
         machine.receive(link.receive(), clock_us())
         link.send(machine.send(clock_us()))

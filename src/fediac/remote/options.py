@@ -4,22 +4,33 @@ import os
 
 from fediac.errors import ArgumentError, ConfigError
 from fediac.network.key_file import VARIABLE, parse_key
+from fediac.remote.client_processes import ClientProcesses
 from fediac.remote.switch import RemoteSwitch
 
 
-def remote_switch(address: str | None, *, wait_s: float) -> RemoteSwitch | None:
+def remote_switch(
+    address: str | None, *, wait_s: float, processes: bool = False
+) -> RemoteSwitch | None:
     """Return the switch at an address; None: none was named.
 
     Its key is in the environment, where no list of processes shows it.
+
+    Args:
+        address: ``HOST:PORT``.
+        wait_s: How long to wait for a switch that does not answer.
+        processes: Give every client a process of its own.
 
     Raises:
         FediacError: The address or the key is none.
     """
     if address is None:
+        if processes:
+            raise ConfigError("--processes needs --switch HOST:PORT, got none")
         return None
     written = os.environ.get(VARIABLE)
     key = parse_key(written, VARIABLE) if written else None
     try:
-        return RemoteSwitch(address, key=key, wait_s=wait_s)
+        kind = ClientProcesses if processes else RemoteSwitch
+        return kind(address, key=key, wait_s=wait_s)
     except ArgumentError as error:
         raise ConfigError(str(error.called("--switch"))) from None

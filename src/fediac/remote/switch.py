@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fediac.core.exchange import Answer, Exchange
@@ -17,7 +18,7 @@ from fediac.network.addresses import Endpoint
 from fediac.remote.coordinator import draw_number
 from fediac.remote.link import Link, Machine, clock_us, drive
 from fediac.sessions.member import Member, Seat
-from fediac.sessions.opening import Opening
+from fediac.sessions.opening import Ended, Opening
 from fediac.switch.counters import Counters
 from fediac.switch.registers import Layout
 from fediac.transports.protocol import SessionTransport
@@ -69,6 +70,9 @@ class RemoteSwitch:
         self._job = secrets.randbits(63)
         self._last = 0
 
+    def close(self) -> None:
+        """Leave; nothing is kept between rounds."""
+
     def run_session(
         self, members: tuple[int, ...], run: Callable[[SessionTransport], T]
     ) -> T:
@@ -77,11 +81,23 @@ class RemoteSwitch:
         Raises:
             SessionError: None could be brought to its end in time.
         """
+
+        def attempt() -> T:
+            with self._session(members) as transport:
+                return run(transport)
+
+        return self.try_again(attempt)
+
+    def try_again(self, attempt: Callable[[], T]) -> T:
+        """Return what ``attempt`` returns, in one session or in a later one.
+
+        Raises:
+            SessionError: None could be brought to its end in time.
+        """
         until_s, pause_s = time.monotonic() + self._wait_s, _FIRST_PAUSE_S
         while True:
             try:
-                with self._session(members) as transport:
-                    return run(transport)
+                return attempt()
             except SessionError as error:
                 if error.is_final:
                     raise
@@ -95,14 +111,14 @@ class RemoteSwitch:
             pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
     @contextmanager
-    def _session(self, members: tuple[int, ...]) -> Iterator["_NetworkTransport"]:
-        """Open a session, let its members join, and close it in the end."""
+    def open(self, n_clients: int) -> Iterator["Opened"]:
+        """Open a session of so many clients, and close it in the end."""
         self._last = draw_number(self._last)
         asked = Open(
             self._last,
             job=self._job,
             epoch=1,
-            n_clients=len(members),
+            n_clients=n_clients,
             n_observers=0,
             payload_bytes=self._payload_bytes,
             lease_ms=_LEASE_MS,
@@ -111,25 +127,33 @@ class RemoteSwitch:
         opening = Opening(
             asked, self._key, patience_us=self._patience_us, now_us=clock_us()
         )
-        with ExitStack() as stack:
-            home = stack.enter_context(Link(self.endpoint))
+        with Link(self.endpoint) as home:
             drive([(home, opening)], lambda: opening.is_over or bool(opening.opened))
-            if opening.ended is not None:
+            if opening.opened is None or opening.ended is not None:
+                ended = opening.ended or Ended("it was closed")
                 raise SessionError(
-                    f"session {self._last}: {opening.ended.why}{home.hint}",
-                    is_final=opening.ended.is_final,
+                    f"session {self._last}: {ended.why}{home.hint}",
+                    is_final=ended.is_final,
                 )
+            layout = Layout(
+                n_clients, asked.payload_bytes, opening.opened.register_bytes
+            )
+            try:
+                yield Opened(opening, home, layout)
+            finally:
+                opening.close(clock_us())
+                home.send(opening.send(clock_us()))
+
+    @contextmanager
+    def _session(self, members: tuple[int, ...]) -> Iterator["_NetworkTransport"]:
+        """Open a session, and let its members join."""
+        with ExitStack() as stack:
+            opened = stack.enter_context(self.open(len(members)))
             seats = {client: self._seat(i) for i, client in enumerate(members)}
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
             }
-            transport = _NetworkTransport(asked, opening, home, seats, links)
-            try:
-                yield transport
-            finally:
-                self.n_resent += transport.n_resent
-                opening.close(clock_us())
-                home.send(opening.send(clock_us()))
+            yield _NetworkTransport(opened, seats, links)
 
     def _seat(self, place: int) -> Seat:
         return Seat(
@@ -141,27 +165,36 @@ class RemoteSwitch:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session that the switch has opened, and the way to it."""
+
+    opening: Opening
+    home: Link
+    layout: Layout
+
+    @property
+    def problem(self) -> SessionError | None:
+        """Why the session is over, if it is."""
+        ended = self.opening.ended
+        if ended is None:
+            return None
+        return SessionError(f"session {self.opening.session}: {ended.why}")
+
+
 class _NetworkTransport:
     """Carries the exchanges of all clients, each over a socket of its own."""
 
     def __init__(
-        self,
-        asked: Open,
-        opening: Opening,
-        home: Link,
-        seats: Mapping[int, Seat],
-        links: Mapping[int, Link],
+        self, opened: Opened, seats: Mapping[int, Seat], links: Mapping[int, Link]
     ) -> None:
-        assert opening.opened is not None  # noqa: S101 - the caller has waited for it
-        self.layout = Layout(
-            asked.n_clients, asked.payload_bytes, opening.opened.register_bytes
-        )
-        self._opening = opening
+        self.layout = opened.layout
+        self._opened = opened
         now_us = clock_us()
         self._members = {i: Member(seat, now_us) for i, seat in seats.items()}
-        self._machines: list[tuple[Link, Machine]] = [(home, opening)]
+        self._machines: list[tuple[Link, Machine]] = [(opened.home, opened.opening)]
         self._machines += [(links[i], member) for i, member in self._members.items()]
-        self._counts = RegisterCount(self.layout, asked.n_clients)
+        self._counts = RegisterCount(self.layout, len(seats))
 
     @property
     def payload_bytes(self) -> int:
@@ -204,9 +237,8 @@ class _NetworkTransport:
         return answer
 
     def _problem(self) -> SessionError | None:
-        if self._opening.ended is not None:
-            session = self._opening.session
-            return SessionError(f"session {session}: {self._opening.ended.why}")
+        if self._opened.problem is not None:
+            return self._opened.problem
         problems: Any = (member.problem for member in self._members.values())
         found: SessionError | None = next((each for each in problems if each), None)
         return found

@@ -70,6 +70,10 @@ class ProgressBars:
             f"{short_name(settings.algorithm)}: clients", total=n_clients, note=""
         )
 
+    def say(self, text: str) -> None:
+        """Write a line on standard error, above the bars if there are some."""
+        self._bars.console.print(text, soft_wrap=True, markup=False, highlight=False)
+
     def client_done(self) -> None:
         """Move the bar of clients."""
         self._bars.advance(self._clients)

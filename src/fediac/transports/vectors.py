@@ -29,7 +29,12 @@ from fediac.transports.capacity import require_capacity
 from fediac.transports.in_place import left_alone_on_failure
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.memory import MemoryTransport
-from fediac.transports.protocol import SessionTransport, SwitchElsewhere
+from fediac.transports.protocol import (
+    ClientRound,
+    ClientsElsewhere,
+    SessionTransport,
+    SwitchElsewhere,
+)
 
 LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
 _Ran: TypeAlias = tuple[dict[int, Outcome], Update, Ledger, Counters]
@@ -153,6 +158,15 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
 
     if isinstance(switch, Switch):
         outcomes, mean, ledger, counters = _run_here(switch, len(updates), present, run)
+    elif isinstance(switch, ClientsElsewhere):
+        clients = {
+            i: ClientRound(update, states[i], streams[i])
+            for i, update in present.items()
+        }
+        ran = switch.run_clients(clients, compressor, round_number=round_number)
+        outcomes, ledger, counters = dict(ran.outcomes), ran.ledger, ran.counters
+        check_kept({i: each.state for i, each in outcomes.items()}, present)
+        mean = outcomes[first].mean.dense(present[first])
     else:
         outcomes, mean, ledger, counters = switch.run_session(
             tuple(present),

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from fediac.report.contenders import list_contenders
+from fediac.report.figures.phases import bytes_by_phase, time_by_phase
 from fediac.report.page import Report
-from fediac.report.phases import bytes_by_phase, time_by_phase
 from fediac.report.settings_tables import settings_tables
 from fediac.report.summary import cautions, subtitle, summarize, title
 from fediac.report.tables import Table, end_table, target_table

@@ -11,7 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fediac.number_words import brief
 from fediac.palette import DARK, LIGHT
-from fediac.report.charts import (
+from fediac.report.clocks import list_clocks
+from fediac.report.contenders import Contender, list_contenders
+from fediac.report.figures.charts import (
     MARKERS,
     Point,
     Series,
@@ -19,18 +21,16 @@ from fediac.report.charts import (
     look_class,
     marker,
 )
-from fediac.report.clocks import list_clocks
-from fediac.report.contenders import Contender, list_contenders
-from fediac.report.cost_chart import choose_shown, cost_figure
-from fediac.report.figures import Figure
-from fediac.report.finish_times import finish_by_client
-from fediac.report.lines import (
+from fediac.report.figures.cost_chart import choose_shown, cost_figure
+from fediac.report.figures.figure import Figure
+from fediac.report.figures.finish_times import finish_by_client
+from fediac.report.figures.lines import (
     accuracy_against_mib,
     accuracy_against_time,
     chosen_by_round,
     gamma_by_round,
 )
-from fediac.report.phases import bytes_by_phase, time_by_phase
+from fediac.report.figures.phases import bytes_by_phase, time_by_phase
 from fediac.report.settings_tables import settings_tables
 from fediac.report.summary import (
     cautions,

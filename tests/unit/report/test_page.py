@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fediac.report import figures
+from fediac.report.figures import figure
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
 from fediac.report.target import choose_target
@@ -235,7 +235,7 @@ def test_a_number_and_its_unit_stay_on_one_line(tmp_path: Path) -> None:
 def test_long_runs_are_thinned_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "MAX_SHOWN", 10)
+    monkeypatch.setattr(figure, "MAX_SHOWN", 10)
     folder = write_run(tmp_path / "a", "fediac", n_rounds=95)
     page = make_page(folder)
     (series,) = data_of(page)["charts"]["accuracy-time-fast"]["series"]

@@ -11,11 +11,11 @@ from fediac.number_words import (
     percent,
     seconds,
 )
-from fediac.report.charts import Axis, Point, PointChart
 from fediac.report.clocks import Clock, list_clocks
 from fediac.report.contenders import Contender
-from fediac.report.figures import Figure, Variant
-from fediac.report.scales import Scale, fit_log
+from fediac.report.figures.charts import Axis, Point, PointChart
+from fediac.report.figures.figure import Figure, Variant
+from fediac.report.figures.scales import Scale, fit_log
 from fediac.report.tables import target_table
 from fediac.report.target import (
     Cost,

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from fediac.report.charts import LineChart
 from fediac.report.contenders import list_contenders
-from fediac.report.figures import Figure
-from fediac.report.lines import gamma_by_round
+from fediac.report.figures.charts import LineChart
+from fediac.report.figures.figure import Figure
+from fediac.report.figures.lines import gamma_by_round
 from fediac.report.reading import read_runs
 from tests.runs import read_rounds, write_rounds, write_run
 

@@ -15,11 +15,11 @@ from fediac.number_words import (
     tick,
     whole,
 )
-from fediac.report.charts import Axis, Level, LineChart, Series
 from fediac.report.clocks import list_clocks
 from fediac.report.contenders import Contender
-from fediac.report.figures import Figure, Variant, shown_rounds
-from fediac.report.scales import (
+from fediac.report.figures.charts import Axis, Level, LineChart, Series
+from fediac.report.figures.figure import Figure, Variant, shown_rounds
+from fediac.report.figures.scales import (
     Scale,
     fit,
     fit_from_zero,

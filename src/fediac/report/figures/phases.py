@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from fediac.core.ledger import MIB
 from fediac.number_words import NOTHING, digits, mib, seconds
-from fediac.report.charts import Axis, Bar, BarChart, Group
 from fediac.report.clocks import list_clocks
 from fediac.report.contenders import Contender
-from fediac.report.figures import Figure, Variant
-from fediac.report.scales import fit_from_zero
+from fediac.report.figures.charts import Axis, Bar, BarChart, Group
+from fediac.report.figures.figure import Figure, Variant
+from fediac.report.figures.scales import fit_from_zero
 from fediac.report.tables import Row, Table
 from fediac.runs.records import VIEWS, Timing
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from fediac.report.charts import PointChart
 from fediac.report.contenders import Contender, list_contenders
-from fediac.report.cost_chart import choose_shown, cost_figure
+from fediac.report.figures.charts import PointChart
+from fediac.report.figures.cost_chart import choose_shown, cost_figure
 from fediac.report.reading import read_runs
 from fediac.report.target import Target
 from tests.runs import read_rounds, write_comparison, write_run

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Sequence
 
 from fediac.number_words import NOTHING, digits, seconds
-from fediac.report.charts import Axis, DotChart, Group
 from fediac.report.clocks import Clock, list_clocks
 from fediac.report.contenders import Contender
-from fediac.report.figures import Figure, Variant
-from fediac.report.scales import fit_from_zero
+from fediac.report.figures.charts import Axis, DotChart, Group
+from fediac.report.figures.figure import Figure, Variant
+from fediac.report.figures.scales import fit_from_zero
 from fediac.report.tables import Row, Table
 from fediac.runs.records import Timing
 from fediac.runs.stored import Run

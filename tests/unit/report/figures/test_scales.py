@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fediac.report.scales import (
+from fediac.report.figures.scales import (
     Scale,
     fit,
     fit_from_zero,

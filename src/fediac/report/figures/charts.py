@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from fediac.number_words import tick
 from fediac.report.contenders import Look
-from fediac.report.scales import Scale
+from fediac.report.figures.scales import Scale
 
 N_MARKERS = 8
 """Markers along a line, so that it is known without its colour."""

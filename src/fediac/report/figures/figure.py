@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fediac.report.charts import BarChart, DotChart, LineChart, PointChart
+from fediac.report.figures.charts import BarChart, DotChart, LineChart, PointChart
 from fediac.report.tables import Table
 from fediac.runs.records import Round
 from fediac.runs.stored import Run

@@ -5,13 +5,17 @@ BIN := .venv/bin
 STAMP := .venv/installed
 # What a run needs, without the tools of developers, who have this one as well.
 RUNS := .venv/runs
+# Flower holds typer and rich to older versions than we have: it has a place of its own.
+FLOWER := .venv-flower/bin
+FLOWER_STAMP := .venv-flower/installed
 # Byte code is made of what is imported, not of all of PyTorch: half the time.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+INSTALL := $(BIN)/python $(PIP_INSTALL)
 # An editable install knows which packages there are: it is made again for a new one.
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test lint format bench mutants model dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench mutants model dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -28,12 +32,22 @@ $(RUNS): $(SOURCES)
 	$(INSTALL) --editable '.[train]'
 	touch $@
 
+$(FLOWER_STAMP): $(SOURCES)
+	test -x $(FLOWER)/python || $(PYTHON) -m venv .venv-flower
+	$(FLOWER)/python $(PIP_INSTALL) --editable '.[dev-flower]'
+	touch $@
+
 demo: $(RUNS)  ## train a digit classifier with every algorithm, write a report
 	$(BIN)/fediac demo
 
-test: $(STAMP)  ## run all tests
+test: $(STAMP) test-flower  ## run all tests
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=
 	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/wire/*,*/fediac/sim/*,*/fediac/transports/*' --fail-under=95 --format=total
+
+# What Flower and its libraries deprecate among themselves is not ours to mend.
+test-flower: $(FLOWER_STAMP)  ## run those of Flower, and of the command line with its typer and rich
+	$(FLOWER)/python -m pytest -W ignore::DeprecationWarning -W ignore::FutureWarning tests/flower
+	$(FLOWER)/python -m pytest -W ignore::DeprecationWarning tests/integration/test_cli_entry.py -k 'wrong_command_line or has_help or without_a_command or cut_off and round'
 
 lint: $(STAMP)  ## check style, types and layers
 	$(BIN)/ruff format --check .
@@ -68,4 +82,4 @@ try-dist:  ## install what is in dist/ into an empty environment, run the demo t
 	$(PYTHON) tools/try_dist.py
 
 clean:  ## remove everything that was built
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*
+	rm -rf .venv .venv-flower build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -33,6 +33,11 @@ WRONG = 2
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 _BAD_VALUE = re.compile(r"Invalid value for (?P<name>[^:]+): (?:Value error, )?")
+_QUOTE = "'"
+_TWICE = re.compile(r"( Did you mean [^?]+\?)\1+$")
+_NO_OPTION = re.compile(r"^No such option (.*)$")
+"""As click and older versions of typer put it, who both have a hint."""
+
 _HINT = re.compile(r"\.? (?:\(Possible options: (.+)\)|Did you mean (.+)\?)$")
 
 
@@ -98,6 +103,10 @@ def describe_usage(error: Exception) -> str:
     text: str = error.format_message()  # type: ignore[attr-defined] # of typer's own
     text, n_names = _BAD_VALUE.subn(lambda found: found["name"].strip("'") + ": ", text)
     text = " ".join(text.split()).rstrip(".")
+    text = _TWICE.sub(r"\1", text)
+    text = _NO_OPTION.sub(
+        lambda found: f"No such option: {found[1].replace(_QUOTE, '')}", text
+    )
     text = _HINT.sub(lambda found: f"; did you mean {found[1] or found[2]}?", text)
     return text if n_names else text[:1].lower() + text[1:]
 

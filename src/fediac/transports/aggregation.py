@@ -1,6 +1,6 @@
 """One round for a training loop: updates or models in, in whatever form it has them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,8 @@ from fediac.switch.pipeline import Switch
 from fediac.transports.argument_checks import require_updates
 from fediac.transports.forms import (
     Form,
-    Key,
     Statistics,
     find_form,
-    is_variance,
     require_like,
 )
 from fediac.transports.protocol import SwitchElsewhere
@@ -115,7 +113,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     mean = {key: parts.get(key, _zeros(each)) for key, each in form.like.items()}
     if base is None:
         return replace(result, mean=form.give_back(mean))
-    model = _subtract(form, parts)
+    model = form.subtract(parts)
     return replace(result, mean=form.give_back(mean), model=form.give_back(model))
 
 
@@ -144,19 +142,3 @@ def _flatten(
 
 def _zeros(array: Array) -> Array:
     return array_namespace(array).zeros_like(array)
-
-
-def _subtract(form: Form, parts: Mapping[Key, Array]) -> dict[Key, Array]:
-    """Return the model that is left when the mean is subtracted from ``base``.
-
-    Statistics share a grid as coarse as the largest change: rounding may take a small
-    variance below zero, and there is no root of that.
-    """
-    model = {}
-    for key, before in form.like.items():
-        xp = array_namespace(before)
-        after = before - parts[key] if key in parts else xp.asarray(before, copy=True)
-        if key in form.statistics and is_variance(key):
-            after = xp.maximum(after, xp.zeros_like(after))
-        model[key] = after
-    return model

@@ -92,6 +92,24 @@ class Form:
             yield key, xp.astype(part, like.dtype)
             start = end
 
+    def subtract(self, parts: Mapping[Key, Array]) -> dict[Key, Array]:
+        """Return the model that is left when a mean update is subtracted from ``like``.
+
+        Statistics share a grid as coarse as the largest change: rounding may take a
+        small variance below zero, and there is no root of that.
+        """
+        model = {}
+        for key, before in self.like.items():
+            xp = array_namespace(before)
+            if key in parts:
+                after = before - parts[key]
+            else:
+                after = xp.asarray(before, copy=True)
+            if key in self.statistics and is_variance(key):
+                after = xp.maximum(after, xp.zeros_like(after))
+            model[key] = after
+        return model
+
     def give_back(self, arrays: Mapping[Key, Array]) -> Any:  # noqa: ANN401 - any form
         """Return arrays by their keys in the form that clients gave them."""
         if self.kind is dict:

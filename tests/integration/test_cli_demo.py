@@ -11,8 +11,8 @@ import pytest
 from fediac.api import demo
 from fediac.api.demo import demo_runs, demo_settings
 from fediac.compressors import CATALOG, FediAC
-from fediac.runs.algorithm_tables import table_type
 from fediac.runs.settings import ClientSettings, RunSettings, TrainSettings
+from fediac.runs.settings.algorithm_tables import table_type
 from tests.integration.command import Command, Result
 
 KEYS = {each.name for each in fields(table_type(FediAC))}

@@ -16,8 +16,8 @@ from fediac.core.rng import Stream
 from fediac.errors import AlgorithmError, ConfigError, named
 from fediac.plugins import list_named, make_own, require_algorithm
 from fediac.runs.algorithm import check_algorithm
-from fediac.runs.error_names import setting_names
 from fediac.runs.settings import RunSettings
+from fediac.runs.settings.error_names import setting_names
 from fediac.switch import Switch
 from tests.support import refuses
 

@@ -21,13 +21,13 @@ from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
 from fediac.remote.switch import RemoteSwitch
 from fediac.report.consensus import consensus_notes
-from fediac.runs.error_names import setting_names
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import CONFIG
 from fediac.runs.requirements import require_torch
 from fediac.runs.settings import EXPERIMENT, RunSettings, read_settings
+from fediac.runs.settings.error_names import setting_names
+from fediac.runs.settings.toml_tables import read_table
 from fediac.runs.stored import read_run
-from fediac.runs.toml_tables import read_table
 
 
 def run_command(  # noqa: PLR0913 - one parameter for each option

@@ -20,7 +20,6 @@ from fediac.plugins import require_algorithm
 from fediac.report.differences import EXPECTED
 from fediac.runs.algorithm import check_algorithm
 from fediac.runs.build import prepare_run
-from fediac.runs.error_names import setting_names
 from fediac.runs.folder import check_folder
 from fediac.runs.loop import run_experiment
 from fediac.runs.observers import Observer
@@ -33,6 +32,7 @@ from fediac.runs.settings import (
     list_differing,
     read_settings,
 )
+from fediac.runs.settings.error_names import setting_names
 from fediac.runs.stored import read_summary
 from fediac.switch import Switch
 from fediac.training.partition import Statistics

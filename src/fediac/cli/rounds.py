@@ -34,7 +34,7 @@ def _list(
 
         list_algorithms(as_json=as_json)
     elif what == "settings":
-        from fediac.runs.setting_list import list_settings
+        from fediac.runs.settings.listing import list_settings
 
         list_settings(as_json=as_json)
     else:

@@ -104,7 +104,7 @@ def _switch(  # noqa: PLR0913 - one parameter for each option
         return
     from fediac.network.settings import make_settings
     from fediac.network.switch_command import run_switch
-    from fediac.runs.toml_tables import read_table
+    from fediac.runs.settings.toml_tables import read_table
 
     options = {
         "listen": listen,

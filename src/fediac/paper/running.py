@@ -32,11 +32,11 @@ from fediac.paper.theory.product import (
     stored_rounds,
 )
 from fediac.paper.theory.stored import save_measurement
-from fediac.runs.error_names import setting_names
 from fediac.runs.folder import MODEL, drop_model
 from fediac.runs.loop import run_experiment
 from fediac.runs.observers import Observer
 from fediac.runs.records import CHECKPOINT, CONFIG, ROUNDS, SUMMARY, Summary
+from fediac.runs.settings.error_names import setting_names
 from fediac.runs.stored import FAILED, read_run
 
 _FAILURES = (FediacError, ValueError, OSError, MemoryError, RuntimeError)

@@ -26,10 +26,10 @@ from fediac.errors import ArgumentError, ConfigError
 from fediac.names import is_own
 from fediac.plan.networks import bounded_memory
 from fediac.plugins import make_own
-from fediac.runs.algorithm_tables import table_type
-from fediac.runs.presets import fill_table
 from fediac.runs.settings import RunSettings, parse_settings
-from fediac.runs.toml_tables import apply_overrides
+from fediac.runs.settings.algorithm_tables import table_type
+from fediac.runs.settings.presets import fill_table
+from fediac.runs.settings.toml_tables import apply_overrides
 from fediac.switch import Switch
 from fediac.switch.registers import Layout
 from fediac.transports.capacity import require_capacity

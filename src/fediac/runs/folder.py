@@ -21,7 +21,7 @@ from fediac.runs.settings import (
     list_differing,
     read_settings,
 )
-from fediac.runs.toml_tables import read_table
+from fediac.runs.settings.toml_tables import read_table
 from fediac.runs.versions import describe_training, describe_versions
 
 MODEL = "model.safetensors"

@@ -13,7 +13,7 @@ from torch import nn
 from fediac.compressors import CATALOG, Compressor, Libra
 from fediac.compressors.setting_fields import show_settings
 from fediac.runs.algorithm import Settled
-from fediac.runs.algorithm_tables import default_tables
+from fediac.runs.settings.algorithm_tables import default_tables
 from fediac.sim.network import Network
 from fediac.training.task import PLAIN, Task
 

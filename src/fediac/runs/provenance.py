@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fediac.errors import ConfigError
-from fediac.runs.toml_tables import read_table
+from fediac.runs.settings.toml_tables import read_table
 
 Writer: TypeAlias = Mapping[str, str]
 """Software, commit and machine."""

@@ -25,7 +25,7 @@ from fediac.runs.records import (
     read_rounds,
 )
 from fediac.runs.settings import RunSettings, parse_file
-from fediac.runs.toml_tables import read_table
+from fediac.runs.settings.toml_tables import read_table
 
 FAILED = "failed.txt"
 """Why a run of the paper cannot go on; it would fail again in the same round."""

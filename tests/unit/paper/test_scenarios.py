@@ -7,7 +7,7 @@ from fediac.errors import ConfigError
 from fediac.paper import scenarios
 from fediac.paper.published import ROWS
 from fediac.paper.scenarios import NAMES, find_scenario, read_scenario
-from fediac.runs.algorithm_tables import table_types
+from fediac.runs.settings.algorithm_tables import table_types
 from tests.support import refuses
 
 FOLDER = Path(scenarios.__file__).with_name("scenarios")

@@ -11,14 +11,14 @@ from fediac.compressors.presets import presets_of
 from fediac.compressors.setting_fields import setting_fields
 from fediac.errors import ConfigError
 from fediac.runs.algorithm import make_named
-from fediac.runs.algorithm_tables import table_type
 from fediac.runs.loop import run_experiment
-from fediac.runs.presets import KEY
-from fediac.runs.setting_list import list_keys
 from fediac.runs.settings import by_key, read_settings
+from fediac.runs.settings.algorithm_tables import table_type
+from fediac.runs.settings.listing import list_keys
+from fediac.runs.settings.presets import KEY
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
-from tests.unit.runs.settings_files import parse, write
+from tests.unit.runs.settings.files import parse, write
 
 LEAN: Any = table_type(FediAC)(**FediAC.PRESETS["lean"].settings)
 

@@ -7,15 +7,15 @@ import pytest
 from fediac.archives import write_archive
 from fediac.compressors import FediAC
 from fediac.errors import ConfigError
-from fediac.runs.algorithm_tables import table_type
 from fediac.runs.settings import (
     RunSettings,
     StopSettings,
     list_differing,
     read_settings,
 )
+from fediac.runs.settings.algorithm_tables import table_type
 from tests.support import refuses
-from tests.unit.runs.settings_files import parse, write
+from tests.unit.runs.settings.files import parse, write
 
 
 def test_an_empty_file_is_the_default_run(tmp_path: Path) -> None:

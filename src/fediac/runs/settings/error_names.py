@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import get_type_hints
 
-from fediac.runs.settings import RunSettings
+from fediac.runs.settings.tables import RunSettings
 
 _TABLES = ("data", "model", "clients", "train", "network")
 """What a run of any algorithm hands on to the layers below."""

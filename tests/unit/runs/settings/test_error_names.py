@@ -1,6 +1,6 @@
 import pytest
 
-from fediac.runs.error_names import setting_names
+from fediac.runs.settings.error_names import setting_names
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import Any, get_type_hints
 from fediac.compressors import CATALOG
 from fediac.console import write_json
 from fediac.docstrings import read_attributes
-from fediac.runs.presets import KEY, describe_presets, preset_names
-from fediac.runs.setting_types import describe_kind
-from fediac.runs.settings import RunSettings
+from fediac.runs.settings.presets import KEY, describe_presets, preset_names
+from fediac.runs.settings.tables import RunSettings
+from fediac.runs.settings.types import describe_kind
 
 _WIDTH = 79
 

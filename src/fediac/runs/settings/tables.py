@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeVar, get_type_hints
 from fediac.core.shares import Share
 from fediac.defaults import COMPUTE_S, REGISTER_BYTES
 from fediac.errors import ArgumentError, ConfigError, hint_name
-from fediac.runs.algorithm_tables import default_tables, table_types
-from fediac.runs.presets import fill_document, make_room
-from fediac.runs.setting_types import Portion, Seed, convert
-from fediac.runs.toml_tables import apply_overrides, read_table
+from fediac.runs.settings.algorithm_tables import default_tables, table_types
+from fediac.runs.settings.presets import fill_document, make_room
+from fediac.runs.settings.toml_tables import apply_overrides, read_table
+from fediac.runs.settings.types import Portion, Seed, convert
 from fediac.training.local_settings import LocalSettings
 
 Settings = TypeVar("Settings")

@@ -1,0 +1,43 @@
+"""The settings of a run: from a file or ``--set`` to frozen dataclasses, and back."""
+
+from fediac.runs.settings.tables import (
+    DEFAULT_ROUNDS,
+    EXPERIMENT,
+    ClientSettings,
+    DataSettings,
+    ModelSettings,
+    NetworkSettings,
+    RunSettings,
+    SaveSettings,
+    StopSettings,
+    TrainSettings,
+    Weights,
+    as_document,
+    by_key,
+    list_differing,
+    parse_file,
+    parse_run,
+    parse_settings,
+    read_settings,
+)
+
+__all__ = [
+    "DEFAULT_ROUNDS",
+    "EXPERIMENT",
+    "ClientSettings",
+    "DataSettings",
+    "ModelSettings",
+    "NetworkSettings",
+    "RunSettings",
+    "SaveSettings",
+    "StopSettings",
+    "TrainSettings",
+    "Weights",
+    "as_document",
+    "by_key",
+    "list_differing",
+    "parse_file",
+    "parse_run",
+    "parse_settings",
+    "read_settings",
+]

@@ -62,6 +62,7 @@ format: $(STAMP)  ## format the code
 bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator against SimPy, training against loops
 	$(BIN)/fediac bench
 	$(BIN)/python -m benchmarks.bench_switch
+	$(BIN)/python -m benchmarks.bench_udp
 	$(BIN)/python -m benchmarks.bench_sim
 	$(BIN)/python -m benchmarks.bench_training
 

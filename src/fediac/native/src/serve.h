@@ -11,6 +11,7 @@
 enum { ADDRESS_BYTES = 24 }; /* as fediac.network.addresses writes them */
 enum { MAX_MESSAGES = 64 };  /* that are received together */
 enum { MAX_UP = 64 };        /* datagrams that go up together */
+enum { MAX_AHEAD = 64 };     /* whose tags are looked at together */
 
 /* Why `fediac_serve` came back. */
 enum { TIME_IS_UP = 0, SOMEBODY_WANTS = 1, GOES_UP = 2 };

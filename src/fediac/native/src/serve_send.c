@@ -10,6 +10,7 @@
 #endif
 
 #include "serve.h"
+#include "siphash.h"
 
 #ifdef __linux__
 
@@ -163,11 +164,31 @@ static void put_all(Outbox *outbox, const Session *session, uint16_t member,
     }
 }
 
+/* Put their tags into answers, many together. */
+static void tag_answers(Loop *loop) {
+    const Answers *answers = &loop->answers;
+    Keyed packets[SIP_LANES];
+    uint64_t tags[SIP_LANES];
+    for (size_t i = 0; i < answers->n_answers; i += SIP_LANES) {
+        size_t n = min_size(answers->n_answers - i, SIP_LANES);
+        uint8_t *rows = answers->rows + i * answers->stride;
+        for (size_t k = 0; k < n; k++) {
+            const uint8_t *key = loop->sessions[loop->owners[i + k]].key;
+            size_t n_bytes = (size_t)answers->lengths[i + k];
+            packets[k] = (Keyed){rows + k * answers->stride, key, n_bytes};
+        }
+        find_tags(packets, n, tags);
+        for (size_t k = 0; k < n; k++)
+            store_word(rows + k * answers->stride + TAG_AT, tags[k]);
+    }
+}
+
 void send_answers(Loop *loop) {
     Outbox outbox;
     outbox.loop = loop;
     outbox.n_sent = outbox.n_pieces = 0;
     size_t n_answers = loop->answers.n_answers, first = 0;
+    tag_answers(loop);
     while (first < n_answers) {
         size_t stop = first + 1;
         while (stop < n_answers && loop->owners[stop] == loop->owners[first])

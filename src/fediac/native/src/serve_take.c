@@ -13,23 +13,32 @@ typedef struct {
 /* What became of a datagram. */
 typedef enum { TAKEN, NO_ROOM, UPWARDS } Fate;
 
-/* The datagram at the cursor. */
-static Datagram current_datagram(const Loop *loop) {
-    const Message *message = &loop->messages[loop->message];
-    size_t at = loop->message * loop->buffer_bytes + loop->offset;
-    size_t n_bytes = message->n_bytes - loop->offset;
+/* Where it is among those that were received. */
+typedef struct {
+    uint32_t message, offset;
+} Cursor;
+
+/* Datagrams from a cursor on, the sessions whose packets they are, and whether these
+   have their tags. */
+typedef struct {
+    Datagram datagrams[MAX_AHEAD];
+    const Session *sessions[MAX_AHEAD];
+    uint8_t are_right[MAX_AHEAD];
+    size_t n, next;
+} Ahead;
+
+/* The datagram at a cursor, which moves on. */
+static Datagram take_datagram(const Loop *loop, Cursor *cursor) {
+    const Message *message = &loop->messages[cursor->message];
+    size_t at = cursor->message * loop->buffer_bytes + cursor->offset;
+    size_t n_bytes = message->n_bytes - cursor->offset;
     if (message->segment_bytes)
         n_bytes = min_size(n_bytes, message->segment_bytes);
-    return (Datagram){loop->buffers + at, n_bytes, loop->message};
-}
-
-/* Move the cursor behind a datagram. */
-static void pass(Loop *loop, size_t n_bytes) {
-    loop->offset += (uint32_t)n_bytes;
-    if (loop->offset >= loop->messages[loop->message].n_bytes) {
-        loop->message++;
-        loop->offset = 0;
-    }
+    Datagram datagram = {loop->buffers + at, n_bytes, cursor->message};
+    cursor->offset += (uint32_t)n_bytes;
+    if (cursor->offset >= message->n_bytes)
+        *cursor = (Cursor){cursor->message + 1, 0};
+    return datagram;
 }
 
 static const Session *find_session(const Loop *loop, uint64_t number) {
@@ -52,6 +61,36 @@ static int is_foreign(const Loop *loop, const Datagram *datagram) {
            read16(datagram->bytes) != MAGIC;
 }
 
+/* The session that a datagram is a packet of, if it is one of an exchange. */
+static const Session *session_of(const Loop *loop, const Datagram *datagram) {
+    const uint8_t *bytes = datagram->bytes;
+    if (is_foreign(loop, datagram) || bytes[2] != VERSION || bytes[3] < TALLY ||
+        bytes[3] > INDEXED_SUM)
+        return NULL;
+    return find_session(loop, read64(bytes + 4));
+}
+
+/* Look at the next datagrams, at the tags of many together. */
+static void look_ahead(const Loop *loop, Ahead *ahead) {
+    Cursor cursor = {loop->message, loop->offset};
+    Keyed keyed[MAX_AHEAD];
+    uint8_t are_right[MAX_AHEAD];
+    size_t n_keyed = 0;
+    ahead->n = ahead->next = 0;
+    while (ahead->n < MAX_AHEAD && cursor.message < loop->n_messages) {
+        Datagram datagram = take_datagram(loop, &cursor);
+        const Session *session = session_of(loop, &datagram);
+        if (session)
+            keyed[n_keyed++] = (Keyed){datagram.bytes, session->key, datagram.n_bytes};
+        ahead->datagrams[ahead->n] = datagram;
+        ahead->sessions[ahead->n++] = session;
+    }
+    check_tags(keyed, n_keyed, are_right);
+    n_keyed = 0;
+    for (size_t i = 0; i < ahead->n; i++)
+        ahead->are_right[i] = ahead->sessions[i] ? are_right[n_keyed++] : 0;
+}
+
 /* Whether a member has joined from the datagram's address. */
 static int is_at(const Loop *loop, const Session *session, const Datagram *datagram) {
     uint16_t client = read16(datagram->bytes + 14);
@@ -60,7 +99,7 @@ static int is_at(const Loop *loop, const Session *session, const Datagram *datag
                    loop->messages[datagram->message].address, ADDRESS_BYTES);
 }
 
-/* Process a packet of a member; its answers get their tags. */
+/* Process a packet of a member. */
 static Fate process(Loop *loop, const Session *session, const Datagram *datagram,
                     int64_t now_us) {
     Answers *answers = &loop->answers;
@@ -75,33 +114,20 @@ static Fate process(Loop *loop, const Session *session, const Datagram *datagram
     if (!take_packet(&region, &places, datagram->bytes, datagram->n_bytes))
         return NO_ROOM;
     session->heard_us[read16(datagram->bytes + 14)] = now_us;
-    for (size_t i = first; i < answers->n_answers; i++) {
-        uint8_t *row = answers->rows + i * answers->stride;
-        put_tag(row, (size_t)answers->lengths[i], session->key);
+    for (size_t i = first; i < answers->n_answers; i++)
         loop->owners[i] = (uint16_t)(session - loop->sessions);
-    }
     return TAKEN;
 }
 
-/* Whether a datagram is about a session and its members, which Python knows. */
-static int is_control(const Loop *loop, const Datagram *datagram) {
-    const uint8_t *bytes = datagram->bytes;
-    if (is_foreign(loop, datagram))
-        return 0;
-    int is_exchange =
-        bytes[2] == VERSION && bytes[3] >= TALLY && bytes[3] <= INDEXED_SUM;
-    return !is_exchange || !find_session(loop, read64(bytes + 4));
-}
-
-/* Take a datagram: a member's packet, or one that nobody answers. */
-static Fate take(Loop *loop, const Datagram *datagram, int64_t now_us) {
-    if (is_foreign(loop, datagram)) {
+/* Take the next datagram of a session, or one that is no packet. */
+static Fate take(Loop *loop, const Ahead *ahead, int64_t now_us) {
+    const Datagram *datagram = &ahead->datagrams[ahead->next];
+    const Session *session = ahead->sessions[ahead->next];
+    if (!session) {
         loop->counts[DROPPED_FOREIGN]++;
         return TAKEN;
     }
-    const uint8_t *bytes = datagram->bytes;
-    const Session *session = find_session(loop, read64(bytes + 4));
-    if (!has_tag(bytes, datagram->n_bytes, session->key)) {
+    if (!ahead->are_right[ahead->next]) {
         loop->counts[DROPPED_TAG]++;
         return TAKEN;
     }
@@ -116,24 +142,37 @@ static void hand_up(Loop *loop, const Datagram *datagram) {
     loop->up[loop->n_up++] = (Up){at, (uint32_t)datagram->n_bytes, datagram->message};
 }
 
-int take_messages(Loop *loop, int64_t now_us) {
-    while (loop->message < loop->n_messages && loop->n_up < MAX_UP) {
-        Datagram datagram = current_datagram(loop);
-        Fate fate = UPWARDS;
-        if (!is_control(loop, &datagram)) {
-            /* What came after datagrams for Python waits until they are answered. */
-            if (loop->n_up)
-                break;
-            fate = take(loop, &datagram, now_us);
-        }
-        if (fate == NO_ROOM && loop->answers.n_answers) {
-            send_answers(loop);
-            continue;
-        }
+/* Take datagrams that were looked at, until one must wait: for those that Python
+   answers first, or for room. Return whether it is room. */
+static int take_ahead(Loop *loop, Ahead *ahead, int64_t now_us) {
+    for (; ahead->next < ahead->n && loop->n_up < MAX_UP; ahead->next++) {
+        const Datagram *datagram = &ahead->datagrams[ahead->next];
+        int is_control = !ahead->sessions[ahead->next] && !is_foreign(loop, datagram);
+        if (loop->n_up && !is_control)
+            return 0;
+        Fate fate = is_control ? UPWARDS : take(loop, ahead, now_us);
+        if (fate == NO_ROOM && loop->answers.n_answers)
+            return 1;
         if (fate == UPWARDS)
-            hand_up(loop, &datagram);
+            hand_up(loop, datagram);
         loop->counts[ARRIVED]++;
-        pass(loop, datagram.n_bytes);
+        Cursor cursor = {loop->message, loop->offset};
+        take_datagram(loop, &cursor);
+        loop->message = cursor.message;
+        loop->offset = cursor.offset;
     }
-    return loop->n_up > 0;
+    return 0;
+}
+
+int take_messages(Loop *loop, int64_t now_us) {
+    Ahead ahead = {.n = 0};
+    while (loop->message < loop->n_messages) {
+        if (ahead.next == ahead.n)
+            look_ahead(loop, &ahead);
+        if (take_ahead(loop, &ahead, now_us))
+            send_answers(loop);
+        if (loop->n_up)
+            return 1;
+    }
+    return 0;
 }

@@ -4,8 +4,6 @@
 
 #include "siphash.h"
 
-enum { TAG_AT = 32, BODY_AT = 40 }; /* in a packet: fediac.wire.header */
-
 typedef struct {
     uint64_t v0, v1, v2, v3;
 } Sip;
@@ -34,61 +32,94 @@ INLINE void compress(Sip *s, uint64_t word) {
     s->v0 ^= word;
 }
 
-/* The hash of some head, whole words, and a body of any length behind it. */
-static uint64_t siphash(const uint8_t *key, const uint8_t *head, size_t n_head,
-                        const uint8_t *body, size_t n_body) {
-    uint64_t k0 = load_word(key), k1 = load_word(key + 8);
+/* The tag of a packet: of all of it but the tag's own place. */
+uint64_t find_tag(const Keyed *packet) {
+    uint64_t k0 = load_word(packet->key), k1 = load_word(packet->key + 8);
     Sip s = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d,
              k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
-    for (size_t i = 0; i < n_head; i += 8)
-        compress(&s, load_word(head + i));
-    size_t n_words = n_body / 8 * 8;
-    for (size_t i = 0; i < n_words; i += 8)
+    const uint8_t *body = packet->bytes + TAGGED_AT;
+    size_t n_body = packet->n_bytes - TAGGED_AT;
+    for (size_t i = 0; i < TAG_AT; i += 8)
+        compress(&s, load_word(packet->bytes + i));
+    for (size_t i = 0; i + 8 <= n_body; i += 8)
         compress(&s, load_word(body + i));
-    uint64_t last = (uint64_t)(n_head + n_body) << 56;
-    if (n_body > n_words)
-        last |= load_tail(body + n_words, n_body - n_words);
-    compress(&s, last);
+    compress(&s, last_word(body, n_body));
     s.v2 ^= 0xff;
     for (int i = 0; i < 4; i++)
         sip_round(&s);
-    return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+    /* A tag travels in network byte order. */
+    return __builtin_bswap64(s.v0 ^ s.v1 ^ s.v2 ^ s.v3);
 }
 
-/* The tag of a packet: of all of it but the tag's own place. */
-static uint64_t tag_of(const uint8_t *key, const uint8_t *packet, size_t n_bytes) {
-    return siphash(key, packet, TAG_AT, packet + BODY_AT, n_bytes - BODY_AT);
+/* How many packets from the first one on are as long as it is, at most SIP_LANES. */
+static size_t n_alike(const Keyed *packets, size_t n_packets) {
+    size_t n = 1;
+    while (n < min_size(n_packets, SIP_LANES) &&
+           packets[n].n_bytes == packets[0].n_bytes)
+        n++;
+    return n;
 }
 
-INLINE uint64_t swap(uint64_t word) {
-    return __builtin_bswap64(word); /* a tag travels in network byte order */
+void find_tags(const Keyed *packets, size_t n_packets, uint64_t *tags) {
+    for (size_t i = 0; i < n_packets;) {
+        size_t n = n_alike(packets + i, n_packets - i);
+        if (n == SIP_LANES) {
+            find_tags_together(packets + i, tags + i);
+            i += n;
+            continue;
+        }
+        for (size_t stop = i + n; i < stop; i++)
+            tags[i] = find_tag(packets + i);
+    }
 }
 
-int has_tag(const uint8_t *packet, size_t n_bytes, const uint8_t *key) {
-    return !(swap(tag_of(key, packet, n_bytes)) ^ load_word(packet + TAG_AT));
+void check_tags(const Keyed *packets, size_t n_packets, uint8_t *are_right) {
+    uint64_t tags[SIP_LANES];
+    for (size_t i = 0; i < n_packets; i += SIP_LANES) {
+        size_t n = min_size(n_packets - i, SIP_LANES);
+        find_tags(packets + i, n, tags);
+        for (size_t k = 0; k < n; k++) {
+            uint64_t given = load_word(packets[i + k].bytes + TAG_AT);
+            are_right[i + k] = !(tags[k] ^ given);
+        }
+    }
 }
 
-void put_tag(uint8_t *packet, size_t n_bytes, const uint8_t *key) {
-    store_word(packet + TAG_AT, swap(tag_of(key, packet, n_bytes)));
+/* Read rows i..i+n-1 as packets under one key. */
+static void read_rows(const uint8_t *rows, const int32_t *lengths, size_t stride,
+                      size_t n_rows, const uint8_t *key, Keyed *packets) {
+    for (size_t i = 0; i < n_rows; i++)
+        packets[i] = (Keyed){rows + i * stride, key, (size_t)lengths[i]};
 }
 
 /* Put their tags into packets, one a row, whose lengths are those of packets. */
 EXPORT void fediac_tag_packets(uint8_t *rows, const int32_t *lengths, size_t stride,
                                size_t n_packets, const uint8_t *key) {
-    for (size_t i = 0; i < n_packets; i++)
-        put_tag(rows + i * stride, (size_t)lengths[i], key);
+    Keyed packets[SIP_LANES];
+    uint64_t tags[SIP_LANES];
+    for (size_t i = 0; i < n_packets; i += SIP_LANES) {
+        size_t n = min_size(n_packets - i, SIP_LANES);
+        read_rows(rows + i * stride, lengths + i, stride, n, key, packets);
+        find_tags(packets, n, tags);
+        for (size_t k = 0; k < n; k++)
+            store_word(rows + (i + k) * stride + TAG_AT, tags[k]);
+    }
 }
 
 /* The tag of one packet, a whole header at least, as it travels. */
 EXPORT void fediac_tag(const uint8_t *packet, size_t n_bytes, const uint8_t *key,
                        uint8_t *tag) {
-    store_word(tag, swap(tag_of(key, packet, n_bytes)));
+    store_word(tag, find_tag(&(Keyed){packet, key, n_bytes}));
 }
 
 /* Note for each packet whether its tag is right. */
 EXPORT void fediac_check_tags(const uint8_t *rows, const int32_t *lengths,
                               size_t stride, size_t n_packets, const uint8_t *key,
                               uint8_t *are_right) {
-    for (size_t i = 0; i < n_packets; i++)
-        are_right[i] = (uint8_t)has_tag(rows + i * stride, (size_t)lengths[i], key);
+    Keyed packets[SIP_LANES];
+    for (size_t i = 0; i < n_packets; i += SIP_LANES) {
+        size_t n = min_size(n_packets - i, SIP_LANES);
+        read_rows(rows + i * stride, lengths + i, stride, n, key, packets);
+        check_tags(packets, n, are_right + i);
+    }
 }

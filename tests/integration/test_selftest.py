@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from fediac.selftest.attacks import ATTACKS
 from fediac.selftest.command import run_selftest
-from fediac.selftest.settings import SelftestSettings
+from fediac.selftest.settings import CHILD, SelftestSettings
+from fediac.selftest.under_attack import attack
 from fediac.selftest.weather import Weather
 from tests.integration.command import Command
 
@@ -67,6 +69,29 @@ def test_a_switch_that_adds_wrongly_is_noticed(
     assert not json.loads(said.out)["equal"]
     assert said.err.startswith("differs: switchml, round 1: mean: ")
     assert " of 5,000 entries differ, the first one is 0: " in said.err
+
+
+def test_attacks_change_nothing() -> None:
+    attacked = attack(1, CHILD, lambda _: None)
+    assert attacked.differences == []
+    assert attacked.n_accepted == 0
+    assert set(attacked.sent) == set(ATTACKS)
+    assert min(attacked.sent.values()) > 50  # of every kind
+    assert 0 < attacked.answered_bytes <= attacked.sent_bytes
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind"),
+    [("tags", "cross_job"), ("addresses", "replayed"), ("cookies", "replayed")],
+)
+def test_a_switch_that_lets_strangers_in_is_noticed(
+    mistake: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDIAC_MISTAKE", mistake)
+    module = "tests.integration.wrong_children"
+    attacked = attack(1, module, lambda _: None, kinds=[kind])
+    assert attacked.n_accepted > 0
+    assert attacked.differences[0].startswith("attack: a ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what still runs")

@@ -6,14 +6,19 @@ mistake is in the code that runs.
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 os.environ["FEDIAC_NATIVE"] = "0"
 
 from fediac.selftest import child
+from fediac.switch import control
 from fediac.switch.pipeline import Answers, Switch
-from fediac.wire.header import HEADER_BYTES
+from fediac.switch.sessions import Session
+from fediac.wire.header import HEADER_BYTES, Kind
 
 _process = Switch.process
 
@@ -26,7 +31,22 @@ def _add_one(self: Switch, packets: Any, lengths: Any) -> Answers:
     return replace(answers, packets=rows)
 
 
-MISTAKES = {"switch": lambda: setattr(Switch, "process", _add_one)}
+def _accept_tags() -> None:
+    """Take every tag for right but those of who asks how the switch does."""
+    check = control.is_tag_right  # type: ignore[attr-defined] # what it imports
+    others = {
+        "check_tags": lambda rows, _lengths, _key: np.ones(len(rows), np.bool_),
+        "is_tag_right": lambda data, key: data[3] != Kind.STATUS or check(data, key),
+    }
+    vars(control).update(others)
+
+
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "switch": lambda: setattr(Switch, "process", _add_one),
+    "tags": _accept_tags,
+    "addresses": lambda: setattr(Session, "is_at", lambda *_: True),
+    "cookies": lambda: setattr(control, "cookie_of", lambda *_: 7),
+}
 
 
 if __name__ == "__main__":

@@ -34,6 +34,15 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
         str,
         typer.Option(metavar="NAME", help="fediac, switchml, omnireduce or all."),
     ] = "fediac",
+    attack: Annotated[
+        bool,
+        typer.Option(
+            "--attack",
+            help="Send a switch what strangers may: forged, replayed, truncated, "
+            "oversized, another job's and random packets, and look into its memory "
+            "for what they changed.",
+        ),
+    ] = False,
     seed: Annotated[int, count_option("Seed for updates and for the network.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +57,7 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
     Examples:
       fediac selftest
       fediac selftest --algorithm all --loss 0.1 --json
+      fediac selftest --rounds 1 --attack
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.selftest.command import run_selftest
     from fediac.selftest.settings import SelftestSettings, read_algorithms
@@ -59,6 +69,7 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
         dim=dim,
         n_rounds=rounds,
         weather=Weather(loss, reorder, duplicate, corrupt),
+        attacks=attack,
         seed=seed,
     )
     run_selftest(settings, as_json=as_json)

@@ -59,6 +59,15 @@ def _run_relay(words: Sequence[str]) -> None:
     relay.close()
 
 
+def _run_watched(words: Sequence[str]) -> None:
+    from pathlib import Path
+
+    from fediac.selftest.watched_switch import run_watched
+
+    address, register_bytes, key_file = words
+    run_watched(address, int(register_bytes), Path(key_file), say)
+
+
 def allow_files(wanted: int) -> None:
     """Let this process open so many files, or as many as it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -70,6 +79,7 @@ def allow_files(wanted: int) -> None:
 _ROLES: Mapping[str, Callable[[Sequence[str]], None]] = {
     "switch": _run_switch,
     "relay": _run_relay,
+    "watched": _run_watched,
 }
 
 

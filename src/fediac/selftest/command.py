@@ -3,7 +3,7 @@
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from fediac.selftest.processes import Crew, crew
 from fediac.selftest.results import Trial, document, say_trial
 from fediac.selftest.settings import SelftestSettings
 from fediac.selftest.together import remote_switch, run_together
+from fediac.selftest.under_attack import attack
 
 _KEY_BYTES = 32
 _MOST_SHOWN = 20
@@ -29,15 +30,25 @@ def run_selftest(settings: SelftestSettings, *, as_json: bool) -> None:
                 teller.clear()
                 sys.stdout.write(say_trial(name, trials[name]) + "\n")
                 sys.stdout.flush()
+        attacked = None
+        if settings.attacks:
+            attacked = attack(settings.seed, settings.child, teller.tell)
     if as_json:
-        write_json(document(trials))
+        write_json(document(trials, attacked))
+    elif attacked is not None:
+        sys.stdout.write(attacked.line() + "\n")
     differences = [each for trial in trials.values() for each in trial.differences]
+    differences += attacked.differences if attacked is not None else []
+    _say_differences(differences)
+    if differences or not all(trial.is_equal for trial in trials.values()):
+        sys.exit(FAILED)
+
+
+def _say_differences(differences: Sequence[str]) -> None:
     for line in differences[:_MOST_SHOWN]:
         sys.stderr.write(f"differs: {line}\n")
     if len(differences) > _MOST_SHOWN:
         sys.stderr.write(f"and {len(differences) - _MOST_SHOWN:,} more\n")
-    if not all(trial.is_equal for trial in trials.values()):
-        sys.exit(FAILED)
 
 
 def try_algorithm(name: str, settings: SelftestSettings, teller: "Teller") -> Trial:

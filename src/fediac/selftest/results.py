@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fediac.selftest.under_attack import Attacked
+
 
 @dataclass(slots=True)
 class Trial:
@@ -88,8 +90,12 @@ def say_trial(name: str, trial: Trial) -> str:
     )
 
 
-def document(trials: Mapping[str, Trial]) -> dict[str, Any]:
+def document(trials: Mapping[str, Trial], attacked: Attacked | None) -> dict[str, Any]:
     """Return all of a self-test as JSON has it."""
     total = add_up(trials.values()).document()
     total["equal"] = all(each.is_equal for each in trials.values())
+    total["accepted"] = None if attacked is None else attacked.n_accepted
+    if attacked is not None:
+        total["attacks"] = attacked.document()
+        total["differences"] += attacked.differences
     return {**total, "algorithms": {k: v.document() for k, v in trials.items()}}

@@ -142,6 +142,11 @@ class Switch:
         """Register bytes that hold something."""
         return int(self._counts[Count.USED_BYTES])
 
+    def snapshot(self) -> bytes:
+        """Return a copy of all registers, as they are now."""
+        with self._lock:
+            return self._registers.tobytes()
+
     def indexed_capacity(self, n_clients: int) -> int:
         """Return how many addresses an indexed sum of ``n_clients`` may have."""
         n_clients = as_whole("n_clients", n_clients)

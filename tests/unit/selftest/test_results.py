@@ -3,6 +3,7 @@
 from collections import Counter
 
 from fediac.selftest.results import Trial, add_up, document, say_trial
+from fediac.selftest.under_attack import Attacked
 
 A = Trial(3, 100, 7, 2.0, Counter(tag=1), 0, 0, 0.5)
 B = Trial(2, 50, 3, 3.0, Counter(tag=2, busy=4), 5, 1, 0.25, ["round 1: mean"])
@@ -16,8 +17,8 @@ def test_trials_add_up() -> None:
 
 
 def test_a_document_is_equal_if_all_its_trials_are() -> None:
-    assert document({"a": A})["equal"]
-    both = document({"a": A, "b": B})
+    assert document({"a": A}, None)["equal"]
+    both = document({"a": A, "b": B}, None)
     assert not both["equal"]
     assert both["packets_per_s"] == 30.0
     assert both["algorithms"]["b"]["differences"] == ["round 1: mean"]
@@ -25,7 +26,14 @@ def test_a_document_is_equal_if_all_its_trials_are() -> None:
 
 def test_nothing_compared_is_not_equal() -> None:
     assert not Trial().is_equal
-    assert not document({"a": A, "b": Trial()})["equal"]
+    assert not document({"a": A, "b": Trial()}, None)["equal"]
+
+
+def test_what_attacks_changed_is_in_the_document() -> None:
+    attacked = Attacked({"forged": 9}, {"forged": 1}, ["attack: it"], is_noticed=True)
+    made = document({"a": A}, attacked)
+    assert (made["accepted"], made["differences"]) == (1, ["attack: it"])
+    assert document({"a": A}, None)["accepted"] is None
 
 
 def test_a_trial_in_one_line() -> None:

@@ -43,6 +43,9 @@ _FINAL = frozenset(
 _HINTS = (Reason.KEY, Reason.VERSION)
 """Refusals that a switch cannot tag with a key that we know."""
 
+_N_HINTS = 3
+"""So many are believed: a request that is damaged on its way brings one, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -79,6 +82,8 @@ class Opening:
         self._heard_us = self._due_us = now_us
         self._trip = RoundTrip()
         self._n_closes = 0
+        self._hints: list[Refusal] = []
+        self._has_right_key = False
         self._is_over = False
 
     @property
@@ -111,8 +116,7 @@ class Opening:
             self._n_closes += 1
             self._is_over = self._n_closes >= _N_CLOSES
         elif now_us >= self._heard_us + self._patience_us and self.opened is None:
-            patience_s = self._patience_us / 1e6
-            self._end(f"no answer from the switch for {patience_s:g} s")
+            self._lose_patience()
             return []
         wait_us = self._trip.timeout_us
         if self.opened is not None and isinstance(self._asked, Open):
@@ -137,12 +141,12 @@ class Opening:
                 self._hear(said, now_us, is_right=is_right)
 
     def _hear(self, said: Control, now_us: int, *, is_right: bool) -> None:
-        if not is_right:
-            # Anybody could have said so; but nothing runs yet that it could harm.
-            is_hint = isinstance(said, Refusal) and said.reason in _HINTS
-            if is_hint and self.opened is None:
-                self._refused(said)
+        if isinstance(said, Refusal) and said.reason in _HINTS:
+            self._note_hint(said)
             return
+        if not is_right:
+            return
+        self._has_right_key = True
         match said:
             case Cookie(client=0xFFFF) if said.cookie != self._asked.cookie:
                 self._asked = replace(self._asked, cookie=said.cookie)
@@ -158,6 +162,21 @@ class Opening:
                 self._is_over = isinstance(self._asked, Close)
             case _:
                 pass
+
+    def _note_hint(self, said: Refusal) -> None:
+        """Believe what anybody could have said, when it is said again and again."""
+        if self._has_right_key:  # the request was damaged, not wrong
+            return
+        self._hints.append(said)
+        if len(self._hints) >= _N_HINTS:
+            self._refused(said)
+
+    def _lose_patience(self) -> None:
+        if self._hints:
+            self._refused(self._hints[-1])
+            return
+        patience_s = self._patience_us / 1e6
+        self._end(f"no answer from the switch for {patience_s:g} s")
 
     def _refused(self, said: Control) -> None:
         match said:

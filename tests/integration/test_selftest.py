@@ -36,7 +36,8 @@ def processes_of(parent: int) -> list[int]:
 
 
 def test_rounds_over_a_bad_network_are_those_in_memory(fediac: Command) -> None:
-    document = fediac.json("selftest", *SMALL, "--duplicate", "0.2", "--corrupt", "0.1")
+    weather = ("--loss", "0.2", "--duplicate", "0.2", "--corrupt", "0.1")
+    document = fediac.json("selftest", *SMALL, "--dim", "200000", *weather)
     assert document["equal"]
     assert document["rounds"] == 2
     assert document["differences"] == []

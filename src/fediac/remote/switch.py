@@ -153,7 +153,11 @@ class RemoteSwitch:
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
             }
-            yield _NetworkTransport(opened, seats, links)
+            transport = _NetworkTransport(opened, seats, links)
+            try:
+                yield transport
+            finally:
+                self.n_resent += transport.n_resent
 
     def _seat(self, place: int) -> Seat:
         return Seat(

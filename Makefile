@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python $(PIP_INSTALL)
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test test-flower lint format bench mutants model dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench mutants model docs dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -71,6 +71,9 @@ mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notic
 
 model: $(STAMP)  ## search the models of the protocol with SPIN, and their mistakes
 	$(BIN)/python -m models
+
+docs: $(STAMP)  ## build the documentation's site into build/site; a warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . build/site
 
 dist: $(STAMP)  ## build the wheels and the sdist into dist/
 	rm -rf dist build/dist

@@ -151,6 +151,16 @@ CIFAR_ROWS = {
     "FedAvg": "fedavg",
     "OmniReduce": "omnireduce",
 }
+"""Row of docs/results.md -> entrant; of a family, whichever got to the target."""
+
+README_ROWS = {
+    "FediAC, 16 parameters a vote, k = 2 %": "fediac-shared-k2",
+    "FediAC, the paper's votes and width": "fediac",
+    "libra, k = 0.1 %": "libra-k0.1",
+    "libra": "libra",
+    "SwitchML": "switchml",
+    "FedAvg": "fedavg",
+}
 """Row of the README -> entrant; of a family, whichever got to the target."""
 
 DIGITS_ROWS = {
@@ -183,15 +193,14 @@ TIME_ROWS = {
 """Row of docs/reproduction.md -> entrant; of a family, the one in Table I."""
 
 
-def find_cells(label: str, n_columns: int, text: str | None = None) -> list[str]:
+def find_cells(label: str, n_columns: int, text: str) -> list[str]:
     """Return a row's cells in the first table with it and so many columns.
 
     Args:
         label: The row's first cell.
         n_columns: How many others there are.
-        text: A part of a page; the README by default.
+        text: A page, or a part of it.
     """
-    text = (ROOT / "README.md").read_text() if text is None else text
     lines = re.findall(rf"^\| {re.escape(label)} \| (.+) \|$", text, re.M)
     rows: list[list[str]] = [line.split(" | ") for line in lines]
     return next(row for row in rows if len(row) == n_columns)
@@ -219,10 +228,29 @@ def say_unreached(rows: list[Row]) -> str:
     return f"not {'in' if rows[0].gave_up else 'yet in'} {rows[0].rounds}"
 
 
+CIFAR = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
+
+
+@pytest.mark.parametrize("label", README_ROWS)
+def test_the_readme_has_the_numbers_of_its_runs(label: str, tried: list[Row]) -> None:
+    text = (ROOT / "README.md").read_text()
+    for cell, scenario in zip(find_cells(label, 4, text), CIFAR, strict=True):
+        rows = rows_of(README_ROWS[label], scenario, tried)
+        if not any(row.reached for row in rows):
+            assert cell == say_unreached(rows)
+            continue
+        assert all(row.reached for row in rows)
+        mib, seconds = (
+            fmean(getattr(row, key) for row in rows) for key in ("spent_mib", "spent_s")
+        )
+        mark = {1: "", 3: " †"}[len(rows)]
+        assert cell == f"{mib:,.0f} MiB, {seconds:,.1f} s{mark}"
+
+
 @pytest.mark.parametrize("label", CIFAR_ROWS)
-def test_the_readme_has_the_numbers_of_cifar(label: str, tried: list[Row]) -> None:
-    columns = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
-    for cell, scenario in zip(find_cells(label, 4), columns, strict=True):
+def test_the_results_have_the_numbers_of_cifar(label: str, tried: list[Row]) -> None:
+    text = (ROOT / "docs" / "results.md").read_text()
+    for cell, scenario in zip(find_cells(label, 4, text), CIFAR, strict=True):
         rows = rows_of(CIFAR_ROWS[label], scenario, tried)
         if not any(row.reached for row in rows):
             assert cell == say_unreached(rows)
@@ -259,10 +287,11 @@ def test_the_reproduction_has_the_times_of_its_runs(
 
 
 @pytest.mark.parametrize("label", DIGITS_ROWS)
-def test_the_readme_has_the_numbers_of_digits(label: str) -> None:
+def test_the_results_have_the_numbers_of_digits(label: str) -> None:
+    text = (ROOT / "docs" / "results.md").read_text()
     runs = read_stored(RESULTS / "digits")
     for cell, name in zip(
-        find_cells(label, 2), ("digits-iid", "digits-noniid"), strict=True
+        find_cells(label, 2, text), ("digits-iid", "digits-noniid"), strict=True
     ):
         rows = [
             make_row(run, find_scenario(name), target, "fast")

@@ -152,7 +152,7 @@ class TestTune:
     ) -> None:
         found = fediac.json("tune", three_updates)
         assert (found["n_updates"], found["dim"]) == (3, 5000)
-        assert (found["n_clients"], found["n_votes"]) == (3, 250)
+        assert (found["n_clients"], found["n_votes"]) == (3, 1024)
         # See test_powerlaw for how far off a fit may be.
         for name in ("median", "min", "max"):
             assert found["alpha"][name] == pytest.approx(-0.4, abs=0.01)

@@ -1,7 +1,7 @@
 """Several algorithms on a user's own model and data, and a report over all of them."""
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -14,6 +14,7 @@ from fediac.api.compare import make_table
 from fediac.api.experiment import Experiment, RoundReport
 from fediac.api.page import Page, report_finished, report_folders
 from fediac.compressors import Compressor
+from fediac.compressors.forecast import doubts_of
 from fediac.errors import (
     AlgorithmError,
     ArgumentError,
@@ -69,7 +70,14 @@ class Comparison:
                 make_table({name: each.summary for name, each in self.runs.items()})
             )
         failed = [f"failed: {name}: {why}" for name, why in self.failures.items()]
-        return "\n".join([capture.get().rstrip(), *failed])
+        return "\n".join([capture.get().rstrip(), *self._doubts(), *failed])
+
+    def _doubts(self) -> Iterator[str]:
+        """Yield what speaks against an algorithm's settings in such a model."""
+        for name, run in self.runs.items():
+            if run.given is not None:
+                for each in doubts_of(run.given.compressor, run.summary.dim):
+                    yield f"note: {name}: {each}"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

@@ -4,7 +4,7 @@ Typer parses them before a command's function is called, so that the function ge
 numbers; an error is one line that begins with the option.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ContextDecorator
 from functools import partial
 from pathlib import Path
@@ -52,14 +52,19 @@ def number_option(text: str, *, metavar: str = "NUMBER") -> object:
     return _option(text, metavar, partial(parse_number, name=""))
 
 
-def share_option(text: str) -> object:
+def share_option(text: str, *, words: Collection[str] = ()) -> object:
     """Return an option that takes a count or a share such as 5%, and stays text.
 
     What it is a share of may depend on an option that has yet to be parsed.
+
+    Args:
+        text: The help.
+        words: What it takes as well.
     """
 
     def read(written: str) -> str:
-        parse_share(written, of=1, name="")
+        if written not in words:
+            parse_share(written, of=1, name="")
         return written
 
     return _option(text, "SHARE", read)

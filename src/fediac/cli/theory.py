@@ -116,8 +116,13 @@ def _tune(
         ),
     ] = None,
     n_votes: Annotated[
-        str, share_option("Votes of one client: a count, or a share of the entries.")
-    ] = "5%",
+        str,
+        share_option(
+            "Votes of one client: a count, a share of the entries, or auto: 5%, but at "
+            "least 1,024.",
+            words=["auto"],
+        ),
+    ] = "auto",
     thresholds: Annotated[
         Sequence[int] | None,
         counts_option(

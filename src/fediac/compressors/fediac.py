@@ -82,8 +82,16 @@ from fediac.core.widths import (
 )
 from fediac.errors import ArgumentError
 
-BitsRule = Literal["tuned", "bound", "adaptive", "coarse"]
+BitsRule = Literal["auto", "tuned", "bound", "adaptive", "coarse"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
+
+AUTO: Literal["auto"] = "auto"
+"""As in the paper, but for small models, of which it has none."""
+
+_PAPER_VOTES = "5%"
+
+_LEAST_VOTES = 1024
+"""Entries whose levels fill about a packet: fewer save no packet, but lose progress."""
 
 _EXPECTED_BITS = 12
 """Width to expect where clients have yet to agree on one."""
@@ -96,7 +104,10 @@ _COARSE_LIMIT = 3
 
 _PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "paper": Preset("the paper's settings, which are the defaults"),
+        "paper": Preset(
+            "the paper's settings, for models of any size",
+            settings={"n_votes": _PAPER_VOTES, "bits": "bound"},
+        ),
         "lean": Preset(
             "the least traffic to an accuracy, by one rule for all data",
             settings={
@@ -120,13 +131,19 @@ class FediAC(ErrorFeedback):
 
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
+            ``auto`` is the paper's 5 %, but at least 1,024 entries, or all there are:
+            fewer save no packet, and in models of a few thousand entries they cost
+            much of the progress.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
         bits: Width of the switch's sums (b). With ``bound``, each client fits a power
             law to its first update and asks for the smallest width above the paper's
             bound (eq. 6, with the peak of all clients). With ``tuned``, it asks for the
             width that needs the fewest bytes for the same progress, which is wider. The
             widest width asked for in the first round is then used for good, also by
-            clients that join later. ``adaptive`` starts at the bound, and a client asks
+            clients that join later. ``auto`` is ``bound``, as in the paper, but
+            ``tuned`` below 20,480 entries, where 1,024 votes are more than 5 %:
+            magnitudes there follow no power law, and the bound may be too narrow for
+            any progress. ``adaptive`` starts at the bound, and a client asks
             for the next width whenever rounding left as much of the entries it sent as
             they had; clients with far smaller updates than others ask for many bits.
             ``coarse`` is the fewest in which a level has three steps up and down, 7 for
@@ -152,9 +169,9 @@ class FediAC(ErrorFeedback):
 
     PRESETS: ClassVar[Mapping[str, Preset]] = _PRESETS
 
-    n_votes: Share = "5%"
+    n_votes: Share | Literal["auto"] = AUTO
     threshold: Share = "15%"
-    bits: int | BitsRule = "bound"
+    bits: int | BitsRule = AUTO
     law: Law = "bernoulli"
     entries_per_vote: int = 1
     clip: float | None = None
@@ -175,7 +192,8 @@ class FediAC(ErrorFeedback):
         ErrorFeedback.__post_init__(self)
         check_clip(self.clip)
         check_rule(self.lanes)
-        check_share("n_votes", self.n_votes)
+        if self.n_votes != AUTO:
+            check_share("n_votes", self.n_votes)
         self.votes_needed  # noqa: B018 - there must be so many clients
         if not isinstance(self.law, str) or self.law not in LAWS:
             rule = f"must be one of {', '.join(LAWS)}, got {self.law!r}"
@@ -206,7 +224,7 @@ class FediAC(ErrorFeedback):
 
         Only the paper's votes were compared.
         """
-        is_usual = self.law == "bernoulli" and self.n_votes == "5%"
+        is_usual = self.law == "bernoulli" and self.n_votes in (AUTO, _PAPER_VOTES)
         is_usual = is_usual and self.budget_mib is None
         return (82, 126) if is_usual and self.entries_per_vote == 1 else None
 
@@ -225,9 +243,26 @@ class FediAC(ErrorFeedback):
             state: The client's, which matters where there is a budget; None: new.
         """
         if self.budget_mib is None:
-            return count_share("n_votes", self.n_votes, of=dim, what="dim")
+            return self._usual_votes(dim)
         state = state or State()
         return self._budget(dim, state).count_votes(state)
+
+    def _usual_votes(self, dim: int) -> int:
+        if self.n_votes != AUTO:
+            return count_share("n_votes", self.n_votes, of=dim, what="dim")
+        return max(_paper_votes(dim), min(_LEAST_VOTES, dim))
+
+    def doubts(self, dim: int) -> Iterator[str]:
+        """Yield what speaks against these settings in a model of so many entries."""
+        if self.budget_mib is not None or not _is_small(dim):
+            return
+        n_votes = self._usual_votes(dim)
+        if n_votes < min(_LEAST_VOTES // 2, dim // 4):
+            yield (
+                f"clients vote for {n_votes:,} of {dim:,} parameters; so few make a "
+                "model this small learn slowly, and hardly save a packet; n_votes = "
+                f'"{AUTO}" takes {min(_LEAST_VOTES, dim):,}'
+            )
 
     def check_dim(self, dim: int) -> None:
         """Raise unless this many entries can be voted for."""
@@ -401,9 +436,19 @@ class FediAC(ErrorFeedback):
             is_drawn=self.law != "topk",
             entries_per_vote=self.entries_per_vote,
         )
-        choose = best_bits if self.bits == "tuned" else smallest_bits
+        is_tuned = self.bits == "tuned" or (self.bits == AUTO and _is_small(dim))
+        choose = best_bits if is_tuned else smallest_bits
         try:
             bits = choose(setting, phi=fit.phi, peak=peak)
         except ValueError:  # no lane is wide enough
             return MAX_LANE_BITS
         return min(bits, MAX_LANE_BITS)
+
+
+def _paper_votes(dim: int) -> int:
+    return count_share("n_votes", _PAPER_VOTES, of=dim, what="dim")
+
+
+def _is_small(dim: int) -> bool:
+    """Return whether a model is smaller than any that the paper has."""
+    return _paper_votes(dim) < _LEAST_VOTES

@@ -189,6 +189,12 @@ def measured_of(compressor: Compressor) -> tuple[int, int] | None:
     return found
 
 
+def doubts_of(compressor: Compressor, dim: int) -> tuple[str, ...]:
+    """Return what speaks against an algorithm's settings in a model of this size."""
+    say: Any = getattr(compressor, "doubts", None)
+    return tuple(say(dim)) if callable(say) else ()
+
+
 def share_of_some(probability: float, n_tries: int) -> float:
     """Return the probability that at least one of ``n_tries`` succeeds."""
     if probability >= 1.0:

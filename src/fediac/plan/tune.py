@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
+from fediac.compressors.fediac import AUTO, FediAC
 from fediac.console import (
     FittedTable,
     count,
@@ -17,7 +18,7 @@ from fediac.console import (
 )
 from fediac.core.ledger import MIB
 from fediac.core.powerlaw import PowerLaw, fit_power_law
-from fediac.core.shares import Share, parse_share
+from fediac.core.shares import Share
 from fediac.core.tuning import Candidate, median_law, rank_candidates
 from fediac.errors import UpdateError
 from fediac.number_words import mib, rough_percent
@@ -49,7 +50,7 @@ def tune(
     paths: Sequence[Path],
     *,
     n_clients: int | None = None,
-    n_votes: Share = "5%",
+    n_votes: Share = AUTO,
     thresholds: Sequence[int] | None = None,
 ) -> Tuning:
     """Return the ranked candidates for updates in files or run folders.
@@ -57,7 +58,7 @@ def tune(
     Args:
         paths: Files of one update or more, or a run's folder.
         n_clients: Clients in a round; None: those of the run, or one for each update.
-        n_votes: Votes of one client, a count or a share of ``dim``.
+        n_votes: Votes of one client, as `FediAC` has them.
         thresholds: Thresholds to try; None: up to a quarter of the clients.
     """
     fits, dim = _fit_all(paths)
@@ -65,7 +66,7 @@ def tune(
         n_clients = count_clients(paths)
     if n_clients is None:
         n_clients = len(fits) if len(fits) > 1 else PAPER_CLIENTS
-    n_votes = parse_share(n_votes, of=dim, name="n_votes")
+    n_votes = FediAC(n_clients, n_votes=n_votes).count_votes(dim)
     law = median_law(fits)
     candidates = rank_candidates(
         law, dim=dim, n_clients=n_clients, n_votes=n_votes, thresholds=thresholds

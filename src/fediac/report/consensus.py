@@ -1,12 +1,15 @@
-"""Consensus that dies: what to tell whose clients agree on nothing, or ever less.
+"""What to tell whose clients agree on nothing, or ever less, or on too little anyway.
 
 A compression error near or above 1 says little about it: what is not sent is kept, and
 runs with few votes get to their target all the same. Entries agreed on tell.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import fmean
 
+from fediac.compressors import CATALOG
+from fediac.compressors.forecast import doubts_of
 from fediac.names import is_own
 from fediac.number_words import join, percent, whole
 from fediac.runs.records import Round
@@ -27,7 +30,16 @@ def consensus_notes(run: Run) -> list[str]:
     """Return what a reader must know of the entries that clients agreed on."""
     voted = [each for each in run.rounds if _has_votes(each)]
     found = _nothing(voted) or _ever_less(voted)
-    return [f"{found}; {_advice(run)}."] if found else []
+    return [f"{found}; {_advice(run)}."] if found else _doubts(run)
+
+
+def _doubts(run: Run) -> list[str]:
+    """Return what speaks against the algorithm's settings, as it says itself."""
+    if run.summary is None or is_own(run.algorithm):
+        return []
+    settings = asdict(run.settings.of(run.algorithm))
+    algorithm = CATALOG[run.algorithm](run.rounds[-1].clients, **settings)
+    return [f"{each}." for each in doubts_of(algorithm, run.summary.dim)]
 
 
 def _has_votes(each: Round) -> bool:

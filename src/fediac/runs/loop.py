@@ -9,10 +9,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from fediac.compressors import LearnsHot
+from fediac.compressors import FediAC, LearnsHot
 from fediac.compressors.forecast import tally_threshold
 from fediac.console import count
-from fediac.core.shares import parse_share
 from fediac.errors import FediacError, RunError
 from fediac.files import lock_folder
 from fediac.names import is_own
@@ -399,15 +398,14 @@ def _time(
 def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
     """Return what the server sets by the first round's updates: threshold and bits."""
     given = prepared.settings.of("fediac")
+    voters = FediAC(len(done.clients), n_votes=given.n_votes)
     factors = prepared.federation.factors(done.clients)
     candidates = tune_on_server(
         [
             each.update * factors[client]
             for client, each in zip(done.clients, done.trained, strict=True)
         ],
-        n_votes=parse_share(
-            given.n_votes, of=prepared.federation.model.dim, name="n_votes"
-        ),
+        n_votes=voters.count_votes(prepared.federation.model.dim),
         law=given.law,
         seed=prepared.settings.seed,
         entries_per_vote=given.entries_per_vote,

@@ -188,7 +188,8 @@ def test_a_residual_does_not_fade_altogether(make: Make) -> None:
 @pytest.mark.parametrize("bits", [True, 2.5, None, "wide", np.array([8, 9])])
 def test_the_width_is_a_number_or_a_rule(bits: Any) -> None:
     with refuses(
-        f"bits must be a number or 'tuned', 'bound', 'adaptive', 'coarse', got {bits!r}"
+        f"bits must be a number or 'auto', 'tuned', 'bound', 'adaptive', 'coarse', "
+        f"got {bits!r}"
     ):
         FediAC(4, n_votes=5, threshold=2, bits=bits)
 

@@ -141,7 +141,7 @@ class TestWidth:
                 is_drawn=law == "bernoulli",
                 entries_per_vote=length,
             )
-            wish = self.wish(update, law=law, entries_per_vote=length)
+            wish = self.wish(update, bits="bound", law=law, entries_per_vote=length)
             assert wish == smallest_bits(setting, phi=fit.phi, peak=1.0)
             wishes.add((law, wish))
         assert len(wishes) > 1

@@ -1,5 +1,7 @@
 """FediAC's presets: one word, for any number of clients."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,47 @@ def some_updates(n_clients: int, seed: int = 0) -> list[np.ndarray]:
     return list((common + noise).astype(np.float32))
 
 
-def test_the_preset_of_the_paper_is_the_default() -> None:
-    assert not FediAC.PRESETS["paper"].settings
-    assert not FediAC.PRESETS["paper"].beside
+def test_the_preset_of_the_paper_is_the_default_of_all_but_small_models() -> None:
+    preset = FediAC.PRESETS["paper"]
+    assert not preset.beside
+    paper, usual = FediAC(8, **preset.settings), FediAC(8)
+    assert replace(usual, n_votes=paper.n_votes, bits=paper.bits) == paper
+    for dim in (20_461, 100_000, 11_173_962):
+        assert usual.count_votes(dim) == paper.count_votes(dim)
+    rng = np.random.default_rng(1)
+    updates = list(rng.standard_normal((8, 20_480)).astype(np.float32))
+    means = [
+        aggregate(updates, each, seed=1, round_number=1).mean.tobytes()
+        for each in (usual, paper)
+    ]
+    assert means[0] == means[1]
+
+
+def test_clients_vote_for_more_in_small_models() -> None:
+    usual = FediAC(8)
+    votes = {dim: usual.count_votes(dim) for dim in (1, 900, 1024, 3010, 20_460)}
+    assert votes == {1: 1, 900: 900, 1024: 1024, 3010: 1024, 20_460: 1024}
+    assert FediAC(8, n_votes="5%").count_votes(3010) == 151
+
+
+def test_the_width_of_small_models_is_the_tuned_one() -> None:
+    updates = some_updates(8)
+    means = [
+        aggregate(updates, FediAC(8, bits=bits), seed=1, round_number=1).mean.tobytes()
+        for bits in ("auto", "tuned")
+    ]
+    assert means[0] == means[1]
+
+
+def test_few_votes_in_a_small_model_are_doubted() -> None:
+    assert list(FediAC(8).doubts(3010)) == []
+    assert list(FediAC(8, n_votes="5%").doubts(20_461)) == []
+    assert list(FediAC(8, n_votes="25%").doubts(3010)) == []
+    assert list(FediAC(8, n_votes="5%", budget_mib=1.0).doubts(3010)) == []
+    assert list(FediAC(8, n_votes="5%").doubts(3010)) == [
+        "clients vote for 151 of 3,010 parameters; so few make a model this small "
+        'learn slowly, and hardly save a packet; n_votes = "auto" takes 1,024'
+    ]
 
 
 def test_lean_is_its_preset_and_takes_other_settings() -> None:
@@ -98,6 +138,6 @@ def test_a_client_that_was_away_goes_on_with_what_it_has() -> None:
 
 
 def test_an_unknown_width_rule_is_refused() -> None:
-    rules = "'tuned', 'bound', 'adaptive', 'coarse'"
+    rules = "'auto', 'tuned', 'bound', 'adaptive', 'coarse'"
     with refuses(f"bits must be a number or {rules}, got 'corse'"):
         FediAC(4, bits="corse")  # type: ignore[arg-type] # that is the test

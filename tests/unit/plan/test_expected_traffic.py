@@ -156,7 +156,7 @@ def test_by_default_choices_are_the_papers() -> None:
 
 
 def test_nobody_agrees_on_anything_in_a_tiny_model() -> None:
-    setting = ExpectedRound("fediac", FediAC(20, threshold=20), 10)
+    setting = ExpectedRound("fediac", FediAC(20, n_votes=1, threshold=20), 10)
     assert expected_ledger(setting).phases == ("votes",)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from fediac.report.consensus import consensus_notes
 from fediac.report.contenders import list_contenders
@@ -143,3 +144,23 @@ def test_a_report_says_it_of_the_run(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", [9, 0, 0, 0])
     (note,) = consensus_notes(run)
     assert cautions(list_contenders([run]), []) == [f"{run.label}: {note}"]
+
+
+def of_size(run: Run, dim: int) -> Run:
+    """Return the run as one of a model of so many parameters."""
+    assert run.summary is not None
+    return replace(run, summary=structs.replace(run.summary, dim=dim))
+
+
+def test_few_votes_in_a_small_model_are_told(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [9, 9, 9])
+    few = changed(run, **{"fediac.n_votes": "5%"})
+    assert consensus_notes(of_size(few, 3010)) == [
+        "clients vote for 151 of 3,010 parameters; so few make a model this small "
+        'learn slowly, and hardly save a packet; n_votes = "auto" takes 1,024.'
+    ]
+    assert consensus_notes(of_size(few, 300_100)) == []
+    usual = changed(run, **{"fediac.n_votes": "auto"})
+    assert consensus_notes(of_size(usual, 3010)) == []
+    other = run_with(tmp_path / "other", [9, 9, 9], algorithm="switchml")
+    assert consensus_notes(of_size(other, 3010)) == []

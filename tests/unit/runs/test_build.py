@@ -157,7 +157,7 @@ def test_clients_have_as_many_examples_as_the_settings_say(build: Any) -> None:
         (
             {"tuning": "none"},
             "fediac.bits must be a number or 'coarse' when tuning is 'none', got "
-            "'bound'; give one, or let tuning be 'local'",
+            "'auto'; give one, or let tuning be 'local'",
         ),
         (
             {"tuning": "none", "fediac": {"bits": "bound"}},

@@ -108,4 +108,7 @@ def _lines(keys: list[Key]) -> Iterator[str]:
         if key.default is None:
             yield f"# {key.name} =  # {key.kind}"
         else:
-            yield f"{key.name} = {json.dumps(key.default)}  # {key.kind}"
+            line = f"{key.name} = {json.dumps(key.default)}"
+            together = f"{line}  # {key.kind}"
+            is_short = len(together) <= _WIDTH
+            yield from [together] if is_short else [f"# It is {key.kind}.", line]

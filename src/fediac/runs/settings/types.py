@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 from fediac.core.shares import parse_portion, parse_share
 from fediac.errors import ConfigError
+from fediac.number_words import join
 
 _SHARES = (int, str)
 
@@ -35,7 +36,9 @@ def convert(value: object, wanted: Any, path: str) -> Any:  # noqa: ANN401 - any
     try:
         if options == (Portion,):
             return parse_portion(value, name=path)
-        if options == _SHARES and isinstance(value, int | str):
+        if _is_share(options) and isinstance(value, int | str):
+            if value in _words(options):
+                return value
             _require_sane(parse_share(value, of=1, name=path), path, n_bits=63)
     except ValueError as error:
         raise ConfigError(str(error)) from error
@@ -63,11 +66,21 @@ def _require_sane(value: object, path: str, *, n_bits: int) -> None:
 
 def _hint(value: object, options: tuple[Any, ...]) -> str:
     """Return how the value is written right, where that is plain to see."""
-    if options == _SHARES and isinstance(value, float) and 0.0 < value < 1.0:
+    if _is_share(options) and isinstance(value, float) and 0.0 < value < 1.0:
         return f'; write "{100.0 * value:g}%"'
     if isinstance(value, str) and get_origin(options[0]) is tuple:
         return f'; write ["{value}"]'
     return ""
+
+
+def _is_share(options: tuple[Any, ...]) -> bool:
+    """Return whether a setting is a count or a share, or one of a few words instead."""
+    return options[:2] == _SHARES
+
+
+def _words(options: tuple[Any, ...]) -> tuple[str, ...]:
+    literals = [each for each in options if get_origin(each) is Literal]
+    return tuple(word for each in literals for word in get_args(each))
 
 
 def _is_of(value: object, option: Any) -> bool:  # noqa: ANN401 - any type
@@ -89,8 +102,9 @@ def kinds_of(wanted: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any annotation
 def describe_kind(wanted: Any) -> str:  # noqa: ANN401 - any annotation
     """Return an annotation in words."""
     options = kinds_of(wanted)
-    if options == _SHARES:
-        return 'a whole number or a share such as "5%"'
+    if _is_share(options):
+        words = [f'"{each}"' for each in _words(options)]
+        return join(["a whole number", 'a share such as "5%"', *words], "or")
     names = {
         int: "a whole number",
         Seed: "a whole number",

@@ -53,7 +53,7 @@ def test_statistics_are_those_of_every_algorithm_of_the_run() -> None:
 def test_the_preset_of_the_paper_changes_nothing_else() -> None:
     table = {"fediac": {"preset": "paper"}, "train": {"statistics": "recalibrate"}}
     settings = parse(table)
-    assert settings.of("fediac") == table_type(FediAC)()
+    assert settings.of("fediac") == table_type(FediAC)(n_votes="5%", bits="bound")
     assert settings.train.statistics == "recalibrate"
 
 
@@ -71,7 +71,7 @@ def test_a_preset_with_set_takes_the_place_of_the_files_table(tmp_path: Path) ->
     settings = read_settings(path, ["fediac.preset=lean", "train.statistics=average"])
     assert settings.train.statistics == "average"
     settings = read_settings(path, ["fediac.preset=paper"])
-    assert settings.of("fediac") == table_type(FediAC)()
+    assert settings.of("fediac") == table_type(FediAC)(n_votes="5%", bits="bound")
     assert settings.train.statistics == "average"
 
 

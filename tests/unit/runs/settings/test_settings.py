@@ -113,8 +113,8 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"bits": "tune"}},
-            'fediac.bits must be a whole number, "tuned", "bound", "adaptive" or '
-            "\"coarse\", got 'tune'",
+            'fediac.bits must be a whole number, "auto", "tuned", "bound", "adaptive" '
+            "or \"coarse\", got 'tune'",
         ),
         (
             {"clients": {"n_participants": 0.5}},
@@ -123,7 +123,8 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"n_votes": 2.0}},
-            'fediac.n_votes must be a whole number or a share such as "5%", got 2.0',
+            'fediac.n_votes must be a whole number, a share such as "5%" or "auto", '
+            "got 2.0",
         ),
         (
             {"fediac": {"n_votes": "many"}},
@@ -284,7 +285,9 @@ def test_an_override_within_what_is_no_table_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
     path = write(tmp_path, "[fediac]\nn_votes = 2.0\nthreshold = 2\n")
-    message = 'fediac.n_votes must be a whole number or a share such as "5%", got 2.0'
+    message = (
+        'fediac.n_votes must be a whole number, a share such as "5%" or "auto", got 2.0'
+    )
     with refuses(f"{path}: {message}", ConfigError):
         read_settings(path, ["fediac.threshold=4"])
     settings = read_settings(path, ["fediac.n_votes=3"])  # what it says is not used

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import to_builtins
 
@@ -28,6 +28,9 @@ from fediac.runs.settings import EXPERIMENT, RunSettings, read_settings
 from fediac.runs.settings.error_names import setting_names
 from fediac.runs.settings.toml_tables import read_table
 from fediac.runs.stored import read_run
+
+if TYPE_CHECKING:
+    from fediac.api.several_runs import SeveralRuns
 
 
 def run_command(  # noqa: PLR0913 - one parameter for each option
@@ -50,7 +53,7 @@ def run_command(  # noqa: PLR0913 - one parameter for each option
     if resumes and not (folder / CONFIG).exists():
         raise ConfigError(f"{folder}: holds no run to resume")
     _require(settings)
-    from fediac.api.compare import describe_partition, make_table
+    from fediac.api.several_runs import describe_partition, make_table
     from fediac.runs.loop import run_experiment
 
     try:
@@ -121,11 +124,7 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
     folder = out or Path("runs") / f"{config.stem}-compared"
     require_folder(folder)
     _require(settings)
-    from fediac.api.compare import (
-        compare_algorithms,
-        describe_partition,
-        make_table,
-    )
+    from fediac.api.several_runs import compare_algorithms
 
     try:
         with ProgressBars(is_quiet=as_json) as bars:
@@ -142,22 +141,29 @@ def compare_command(  # noqa: PLR0913 - one parameter for each option
         command = ["compare", str(config), "--algorithms", ",".join(names)]
         _say_how_to_go_on(command, folder, overrides)
     _say_notes(folder / name for name in (*compared.summaries, *compared.failures))
-    summaries = list(compared.summaries.values())
     if as_json:
+        summaries = list(compared.summaries.values())
         document = {"algorithms": summaries, "failed": compared.failures}
         write_json(to_builtins(document))
     else:
-        console = open_console()
-        console.print(make_table(compared.summaries))
-        lines = [
-            describe_partition(summaries[0].partition),  # equal for all
-            f"{folder}: fediac report {folder} -o report.html draws it",
-            *(f"failed: {name}: {why}" for name, why in compared.failures.items()),
-        ]
-        for line in lines:
-            console.print(line, soft_wrap=True)
+        _show_compared(compared, folder)
     if compared.failures:
         sys.exit(FAILED)
+
+
+def _show_compared(compared: "SeveralRuns", folder: Path) -> None:
+    from fediac.api.several_runs import describe_partition, make_table
+
+    console = open_console()
+    console.print(make_table(compared.summaries))
+    first = next(iter(compared.summaries.values()))
+    lines = [
+        describe_partition(first.partition),  # equal for all
+        f"{folder}: fediac report {folder} -o report.html draws it",
+        *(f"failed: {name}: {why}" for name, why in compared.failures.items()),
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def _refuse_experiment(config: Path) -> None:

@@ -1,7 +1,7 @@
 """Several algorithms on a user's own model and data, and a report over all of them."""
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 from torch import nn
 
-from fediac.api.compare import make_table
 from fediac.api.experiment import Experiment, RoundReport
 from fediac.api.page import Page, report_finished, report_folders
+from fediac.api.several_runs import make_table
 from fediac.compressors import Compressor
 from fediac.compressors.forecast import doubts_of
 from fediac.errors import (
@@ -132,11 +132,22 @@ def compare(
 
     for name in compressors:  # none trains before all have been checked
         make(name).close()
+    folder = None if out is None else Path(out)
+    return _train_each(compressors, make, n_rounds, folder)
+
+
+def _train_each(
+    names: Iterable[str],
+    make: Callable[[str], Experiment],
+    n_rounds: int,
+    out: Path | None,
+) -> Comparison:
+    """Run experiments by their names; raise what the first said if all failed."""
     reports: dict[str, list[RoundReport]] = {}
     modules: dict[str, nn.Module] = {}
     runs: dict[str, FinishedRun] = {}
     errors: dict[str, FediacError] = {}
-    for name in compressors:
+    for name in names:
         experiment = make(name)
         try:
             reports[name] = list(experiment.run(n_rounds))
@@ -150,9 +161,7 @@ def compare(
     if not runs:
         raise next(iter(errors.values()))
     failures = {name: str(each) for name, each in errors.items()}
-    return Comparison(
-        reports, modules, failures, runs, None if out is None else Path(out)
-    )
+    return Comparison(reports, modules, failures, runs, out)
 
 
 def _check_names(compressors: object) -> None:

@@ -14,7 +14,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from fediac.api.compare import compare_runs, make_table
+from fediac.api.several_runs import compare_runs, make_table
 from fediac.compressors import CATALOG, FediAC
 from fediac.console import open_console, write_json
 from fediac.errors import ConfigError, RunError

@@ -47,6 +47,15 @@ def sizes_option(text: str) -> object:
     return _option(text, "LIST", read)
 
 
+def algorithms_option() -> object:
+    """Return an option that takes names of algorithms, with commas between them."""
+    return typer.Option(
+        metavar="A,B,C",
+        help="Names from 'fediac list', or module:name for your own.  [default: all "
+        "that it lists]",
+    )
+
+
 def number_option(text: str, *, metavar: str = "NUMBER") -> object:
     """Return an option that takes any number: -0.5 or 1e-3."""
     return _option(text, metavar, partial(parse_number, name=""))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from fediac.cli.app import AsJson, app
-from fediac.cli.options import count_option, named_options
+from fediac.cli.options import algorithms_option, count_option, named_options
 from fediac.defaults import RESNET18_DIM
 from fediac.errors import ConfigError
 
@@ -51,14 +51,7 @@ def _round(
     clients: Annotated[
         int, count_option("Clients in the round, at most 1024.", at_least=1)
     ] = 20,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Names from 'fediac list', or module:name for your own.  [default: "
-            "all that it lists]",
-        ),
-    ] = None,
+    algorithms: Annotated[str | None, algorithms_option()] = None,
     seed: Annotated[int, count_option("Seed for updates and algorithms.")] = 1,
     as_json: AsJson = False,
 ) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from fediac.cli.app import AsJson, app
 from fediac.cli.options import (
+    algorithms_option,
     count_option,
     file_option,
     folder_option,
@@ -154,14 +155,7 @@ def _run(  # noqa: PLR0913 - one parameter for each option
 def _compare(  # noqa: PLR0913 - one parameter for each option
     *,
     config: _Config,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Names from 'fediac list', or module:name for your own.  [default: "
-            "all that it lists]",
-        ),
-    ] = None,
+    algorithms: Annotated[str | None, algorithms_option()] = None,
     out: Annotated[
         Path | None,
         folder_option(

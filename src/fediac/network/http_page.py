@@ -6,19 +6,22 @@ resources; it asks for `reading.json` every second.
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from socket import AF_INET6, SOCK_STREAM
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fediac.errors import ConfigError
 from fediac.network.addresses import Endpoint
 from fediac.network.readings import Reading
 from fediac.network.sockets import say_why_not
+
+_Page: TypeAlias = Callable[[], tuple[str, bytes]]
+"""What is at a path: its kind and its bytes."""
 
 _TIMEOUT_S = 5.0
 """What a client of the page may take for its request."""
@@ -51,39 +54,15 @@ def serve_page(endpoint: Endpoint, source: Source) -> Iterator[Endpoint]:
             "--http needs prometheus-client: pip install 'fediac[switch]'"
         ) from None
 
-    class Handler(BaseHTTPRequestHandler):
-        """Answers three paths."""
-
-        timeout = _TIMEOUT_S
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            if path == "/":
-                self._say("text/html; charset=utf-8", page_bytes())
-            elif path == "/reading.json":
-                document = json.dumps(source.reading.document(), allow_nan=False)
-                self._say("application/json", document.encode())
-            elif path == "/metrics":
-                self._say(*metrics_of(source.reading))
-            else:
-                self.send_error(HTTPStatus.NOT_FOUND)
-
-        def _say(self, kind: str, body: bytes) -> None:
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing: standard error is for the switch."""
-
+    pages: dict[str, _Page] = {
+        "/": lambda: ("text/html; charset=utf-8", page_bytes()),
+        "/reading.json": lambda: ("application/json", _as_json(source.reading)),
+        "/metrics": lambda: metrics_of(source.reading),
+    }
     with say_why_not(endpoint):
         family, address = endpoint.resolve(SOCK_STREAM)
         kind = _Server6 if family == AF_INET6 else _Server
-        server = kind(address[:2], Handler)
+        server = kind(address[:2], partial(_Handler, pages))
     thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
     thread.start()
     try:
@@ -92,6 +71,43 @@ def serve_page(endpoint: Endpoint, source: Source) -> Iterator[Endpoint]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _as_json(reading: Reading) -> bytes:
+    return json.dumps(reading.document(), allow_nan=False).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers a request, for one of the paths that there are.
+
+    Args:
+        pages: Path -> what is there now.
+        connection: What the server says of the request.
+    """
+
+    timeout = _TIMEOUT_S
+
+    def __init__(self, pages: Mapping[str, _Page], *connection: Any) -> None:  # noqa: ANN401 - the server's
+        self._pages = pages
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        """Send what is at the path."""
+        page = self._pages.get(self.path.partition("?")[0])
+        if page is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        kind, body = page()
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: standard error is for the switch."""
 
 
 class _Server(ThreadingHTTPServer):

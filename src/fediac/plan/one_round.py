@@ -3,7 +3,8 @@
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -88,32 +89,30 @@ def run_one_round(
         for name in names
         if is_own(name)
     }
-    console = Console(stderr=True)
     steps = n_clients + 1 + len(names)
-    is_quiet = as_json or not console.is_terminal
-    with Progress(console=console, transient=True, disable=is_quiet) as progress:
-        task = progress.add_task("making updates", total=steps)
+    with _open_bar(steps, is_quiet=as_json) as (say, advance):
+        say("making updates")
         updates = []
         for update in synthetic_updates(dim, n_clients, seed=seed):
             updates.append(update)
-            progress.advance(task)
+            advance()
         switch = Switch()
         made = {name: CATALOG[name](n_clients) for name in names if not is_own(name)}
         for name, compressor in made.items():
             if isinstance(compressor, LearnsHot):
-                progress.update(task, description=f"finding {name}'s hot entries")
+                say(f"finding {name}'s hot entries")
                 hot = _find_hot(compressor, dim, n_clients, switch, seed)
                 made[name] = replace(made[name], hot=hot)
-        progress.advance(task)
+        advance()
         rows, failed = [], {}
         for name in names:
-            progress.update(task, description=f"aggregating with {short_name(name)}")
+            say(f"aggregating with {short_name(name)}")
             compressor = (own | made)[name]
             try:
                 rows.append(_run_one(name, compressor, updates, switch, seed))
             except (UpdateError, AlgorithmError, LocalProtocolError) as error:
                 failed[name] = str(error)
-            progress.advance(task)
+            advance()
     if as_json:
         document: dict[str, Any] = {"dim": dim, "n_clients": n_clients, "seed": seed}
         write_json(document | {"rows": [asdict(row) for row in rows], "failed": failed})
@@ -121,6 +120,25 @@ def run_one_round(
         _show(rows, failed, dim, n_clients)
     if failed:
         sys.exit(FAILED)
+
+
+@contextmanager
+def _open_bar(
+    n_steps: int, *, is_quiet: bool
+) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """Show a bar inside the block.
+
+    Yields:
+        What says which step it is, and what says that one is done.
+    """
+    console = Console(stderr=True)
+    is_quiet = is_quiet or not console.is_terminal
+    with Progress(console=console, transient=True, disable=is_quiet) as progress:
+        task = progress.add_task("", total=n_steps)
+        yield (
+            lambda words: progress.update(task, description=words),
+            lambda: progress.advance(task),
+        )
 
 
 def _find_hot(
@@ -182,6 +200,22 @@ def _relative_error(mean: Vector, updates: Sequence[Vector]) -> float:
     return math.sqrt(squared_error / squared_norm)
 
 
+_COLUMNS: Mapping[str, Callable[[RoundRow], str]] = {
+    "algorithm": lambda row: short_name(row.algorithm),
+    "up MiB": lambda row: digits(row.upload_bytes / MIB),
+    "down MiB": lambda row: digits(row.download_bytes / MIB),
+    "wire MiB": lambda row: digits(row.wire_bytes / MIB),
+    "entries chosen": lambda row: f"{row.chosen:,}",
+    "bits": lambda row: str(row.bits) if row.bits else "float",
+    "aggregations": lambda row: f"{row.aggregations:,}",
+    "register KiB": lambda row: f"{row.register_bytes / 1024:,.0f}",
+    "relative error": lambda row: f"{row.relative_error:.3f}",
+    "round s": lambda row: f"{row.round_s:,.3g}",
+    "real s": lambda row: f"{row.seconds:.2f}",
+}
+"""Heading of the table -> what is below it."""
+
+
 def _show(
     rows: Sequence[RoundRow], failed: Mapping[str, str], dim: int, n_clients: int
 ) -> None:
@@ -190,37 +224,9 @@ def _show(
         f"One round: {count(n_clients, 'client')}, {count(dim, 'parameter')}, "
         "a switch with 1 MiB of registers (synthetic power-law updates)"
     )
-    headings = (
-        "algorithm",
-        "up MiB",
-        "down MiB",
-        "wire MiB",
-        "entries chosen",
-        "bits",
-        "aggregations",
-        "register KiB",
-        "relative error",
-        "round s",
-        "real s",
-    )
-    cells = [
-        (
-            short_name(row.algorithm),
-            digits(row.upload_bytes / MIB),
-            digits(row.download_bytes / MIB),
-            digits(row.wire_bytes / MIB),
-            f"{row.chosen:,}",
-            str(row.bits) if row.bits else "float",
-            f"{row.aggregations:,}",
-            f"{row.register_bytes / 1024:,.0f}",
-            f"{row.relative_error:.3f}",
-            f"{row.round_s:,.3g}",
-            f"{row.seconds:.2f}",
-        )
-        for row in rows
-    ]
     if rows:
-        console.print(FittedTable(headings, cells))
+        cells = [[write(row) for write in _COLUMNS.values()] for row in rows]
+        console.print(FittedTable(list(_COLUMNS), cells))
     for name, why in failed.items():
         console.print(f"failed: {short_name(name)}: {why}", soft_wrap=True)
     total = {row.algorithm: row.upload_bytes + row.download_bytes for row in rows}

@@ -206,7 +206,7 @@ def test_ctrl_c_before_a_run_has_begun_leaves_nothing_to_resume(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    home = {"run": "runs.loop", "compare": "api.compare"}[command]
+    home = {"run": "runs.loop", "compare": "api.several_runs"}[command]
     monkeypatch.setattr(f"fediac.{home}.prepare_run", interrupt)
     out = tmp_path / "out"
     if has_folder:
@@ -255,7 +255,7 @@ def test_a_comparison_shows_the_others_when_one_failed(
             raise UpdateError("client 2, round 1: update has 9 entries that are NaN")
         return run_experiment(settings, *arguments, **others)
 
-    monkeypatch.setattr("fediac.api.compare.run_experiment", fail)
+    monkeypatch.setattr("fediac.api.several_runs.run_experiment", fail)
     out = config.parent / "all"
     changes: Any = {"algorithms": "topk,fedavg", "out": out, "as_json": as_json}
     with pytest.raises(SystemExit) as stopped:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from fediac.api.compare import describe_partition
+from fediac.api.several_runs import describe_partition
 from fediac.training.partition import Partition
 
 

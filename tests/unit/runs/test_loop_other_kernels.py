@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fediac import native
-from fediac.api.compare import compare_algorithms
+from fediac.api.several_runs import compare_algorithms
 from fediac.errors import ConfigError
 from fediac.runs import versions
 from fediac.runs.loop import run_experiment

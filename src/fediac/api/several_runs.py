@@ -47,8 +47,8 @@ _MAY_DIFFER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of a comparison.
+class SeveralRuns:
+    """What several algorithms made of the same settings.
 
     Attributes:
         summaries: Algorithm, by its short name -> its run's summary.
@@ -68,7 +68,7 @@ def compare_algorithms(
     resumes: bool,
     observer: Observer | None = None,
     allows_other_kernels: bool = False,
-) -> Comparison:
+) -> SeveralRuns:
     """Run every algorithm into its own folder; return and write their summaries.
 
     One whose model diverges, or the user's own that fails, does not keep the others
@@ -112,7 +112,7 @@ def compare_runs(
     resumes: bool,
     observer: Observer | None = None,
     allows_other_kernels: bool = False,
-) -> Comparison:
+) -> SeveralRuns:
     """Run each of ``runs`` into its own folder; see `compare_algorithms`.
 
     Args:
@@ -156,7 +156,7 @@ def compare_runs(
             _write_ended(folder, before | summaries)
     if not summaries:
         raise next(iter(errors.values()))
-    return Comparison(summaries, {name: str(each) for name, each in errors.items()})
+    return SeveralRuns(summaries, {name: str(each) for name, each in errors.items()})
 
 
 def _read_summaries(folder: Path) -> dict[str, Summary]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from fediac.api.compare import compare_algorithms, make_table
+from fediac.api.several_runs import compare_algorithms, make_table
 from fediac.errors import (
     AlgorithmError,
     ConfigError,
@@ -300,7 +300,7 @@ def test_one_that_fails_does_not_keep_the_others_from_running(
             raise kind("client 0, round 1: update has 1 entry that is infinite")
         return run_experiment(settings, *arguments, **others)
 
-    monkeypatch.setattr("fediac.api.compare.run_experiment", fail)
+    monkeypatch.setattr("fediac.api.several_runs.run_experiment", fail)
     settings = make_settings(tmp_path / "data", stop={"rounds": 1})
     folder = tmp_path / "all"
     found = compare_algorithms(settings, ALGORITHMS, folder, resumes=False)

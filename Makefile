@@ -59,12 +59,13 @@ format: $(STAMP)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator against SimPy, training against loops
+bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator against SimPy, training against loops, rounds over links against gloo
 	$(BIN)/fediac bench
 	$(BIN)/python -m benchmarks.bench_switch
 	$(BIN)/python -m benchmarks.bench_udp
 	$(BIN)/python -m benchmarks.bench_sim
 	$(BIN)/python -m benchmarks.bench_training
+	$(BIN)/python -m benchmarks.bench_round_network
 
 mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notice each
 	$(BIN)/python -m tests.mutants

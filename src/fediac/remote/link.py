@@ -1,6 +1,7 @@
 """A UDP socket to a switch, and the loop that lets machines talk over such sockets."""
 
 import errno
+import os
 import selectors
 import socket
 import time
@@ -9,6 +10,7 @@ from contextlib import suppress
 from typing import Protocol, Self
 
 from fediac.errors import SessionError, say_reason
+from fediac.native.linking import link_kernels
 from fediac.network.addresses import Endpoint
 from fediac.wire.header import HEADER_BYTES, IP_UDP_BYTES
 
@@ -78,20 +80,40 @@ class Link:
 
     def send(self, packets: Iterable[bytes]) -> None:
         """Send packets; those that the system has no room for are lost."""
-        for data in packets:
+        left = list(packets)
+        while left:
             try:
-                self.socket.send(data)
+                n_sent, number = self._send_some(left)
+                if number:
+                    self._note(number, len(left[n_sent]))
             except (BlockingIOError, InterruptedError):
                 return
-            except ConnectionRefusedError:
-                self.refused += 1
+            left = left[n_sent + 1 :] if number else left[n_sent:]
+
+    def _send_some(self, packets: list[bytes]) -> tuple[int, int]:
+        """Return how many of them left, and the number of the error behind them."""
+        kernels = link_kernels()
+        if kernels is not None:
+            return kernels.send(self.socket.fileno(), packets)
+        for place, data in enumerate(packets):
+            try:
+                self.socket.send(data)
             except OSError as error:
-                if error.errno == errno.EMSGSIZE:
-                    raise self._too_long(len(data)) from error
-                if error.errno not in _PASSING:
-                    raise SessionError(
-                        f"cannot send to {self.endpoint}: {say_reason(error)}"
-                    ) from error
+                return place, error.errno or errno.EIO
+        return len(packets), 0
+
+    def _note(self, number: int, length: int = 0) -> None:
+        """Take an error of the network: of some that pass, of others none goes on."""
+        if number in _FULL:
+            raise BlockingIOError
+        if number == errno.ECONNREFUSED:
+            self.refused += 1
+        elif number == errno.EMSGSIZE:
+            raise self._too_long(length)
+        elif number not in _PASSING:
+            raise SessionError(
+                f"cannot reach {self.endpoint}: {os.strerror(number).lower()}"
+            )
 
     def _too_long(self, length: int) -> SessionError:
         payload = length - HEADER_BYTES
@@ -104,19 +126,30 @@ class Link:
         """Return the packets that have come, without waiting."""
         received: list[bytes] = []
         while len(received) < _BATCH:
+            packets, number = self._receive_some()
+            received += packets
             try:
-                received.append(self.socket.recv(_MAX_DATAGRAM))
-            except (BlockingIOError, InterruptedError):
+                self._note(number or errno.EAGAIN)
+            except BlockingIOError:
                 break
-            except ConnectionRefusedError:
-                self.refused += 1
-            except OSError as error:
-                if error.errno not in _PASSING:
-                    raise SessionError(
-                        f"cannot hear from {self.endpoint}: {say_reason(error)}"
-                    ) from error
         return received
 
+    def _receive_some(self) -> tuple[list[bytes], int]:
+        """Return packets that have come, and the number of the error behind them."""
+        kernels = link_kernels()
+        if kernels is not None:
+            return kernels.receive(self.socket.fileno())
+        received: list[bytes] = []
+        while len(received) < _BATCH:
+            try:
+                received.append(self.socket.recv(_MAX_DATAGRAM))
+            except OSError as error:
+                return received, error.errno or errno.EIO
+        return received, 0
+
+
+_FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR)
+"""The system has no room, or nothing there, for now."""
 
 _PASSING = (errno.ENOBUFS, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN)
 """Errors of networks that may be there again soon."""

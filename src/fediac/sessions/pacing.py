@@ -1,7 +1,8 @@
 """How fast a member may send: how long it waits for an answer, how much is on its way.
 
-The timer is that of RFC 6298 with a floor for local networks; the window grows by one
-packet for every window that is answered and is halved for what is lost.
+The timer is that of RFC 6298 with a floor for local networks. The window grows by one
+packet for every answer until the first loss, then for every window that is answered,
+and is halved for what is lost.
 """
 
 MIN_TIMEOUT_US = 10_000
@@ -51,8 +52,13 @@ class Window:
         return max(1, min(int(self._size), self.most))
 
     def grow(self) -> None:
-        """Make room for more: a packet was answered."""
-        self._size = min(self._size + 1 / self._size, float(max(1, self.most)))
+        """Make room for more: a packet was answered.
+
+        Until something is lost the window doubles in a round trip, as TCP's does: a
+        round is short, and a far switch would see little of it otherwise.
+        """
+        step = 1.0 if self._shrunk_us is None else 1 / self._size
+        self._size = min(self._size + step, float(max(1, self.most)))
 
     def shrink(self, now_us: int, timeout_us: int) -> None:
         """Halve it: a packet was lost, the first one for as long as a timer runs."""

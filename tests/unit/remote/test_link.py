@@ -1,0 +1,103 @@
+"""A client's socket: many packets a call in C, one by one in Python, the same."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from fediac import native
+from fediac.errors import SessionError
+from fediac.native.linking import N_ROWS, link_kernels
+from fediac.network.addresses import Endpoint
+from fediac.remote.link import Link
+from tests.support import refuses
+
+HOSTS = ("127.0.0.1", "::1")
+
+
+@pytest.fixture(params=["C", "Python"])
+def _kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param == "C":
+        if link_kernels() is None:
+            pytest.skip("no C kernels here")
+        yield
+        return
+    with native.disabled():
+        yield
+
+
+@pytest.fixture(params=HOSTS)
+def peer(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in request.param else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as opened:
+        opened.bind((request.param, 0))
+        opened.settimeout(5.0)
+        yield opened
+
+
+def link_to(peer: socket.socket) -> Link:
+    return Link(Endpoint.of(peer.getsockname()))
+
+
+def packets(n: int) -> list[bytes]:
+    """Packets of many lengths, each of which says which one it is."""
+    return [bytes([i % 251, i // 251]) * (1 + i % 700) for i in range(n)]
+
+
+@pytest.mark.usefixtures("_kernels")
+def test_packets_leave_in_their_order_and_whole(peer: socket.socket) -> None:
+    sent = packets(70)  # more than one call takes
+    with link_to(peer) as link:
+        link.send(sent)
+        assert [peer.recv(2048) for _ in sent] == sent
+
+
+@pytest.mark.usefixtures("_kernels")
+def test_packets_that_came_are_taken_together(peer: socket.socket) -> None:
+    sent = packets(N_ROWS + 10)
+    with link_to(peer) as link:
+        link.send([b"here"])
+        _, where = peer.recvfrom(2048)
+        assert link.receive() == []
+        for data in sent:
+            peer.sendto(data, where)
+        assert link.receive() + link.receive() == sent
+        assert link.receive() == []
+
+
+@pytest.mark.usefixtures("_kernels")
+def test_nobody_there_is_counted_and_nothing_is_raised(peer: socket.socket) -> None:
+    with link_to(peer) as link:
+        peer.close()
+        link.send([b"one"])
+        link.send([b"two", b"three"])
+        assert link.receive() == []
+        assert link.refused >= 1
+        assert link.hint == f", nobody listens at {link.endpoint}"
+
+
+@pytest.mark.usefixtures("_kernels")
+def test_packets_that_no_path_takes_are_named_with_both_values() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        with link_to(peer) as link:
+            text = (
+                f"packets of 65568 bytes (65500 of payload) do not pass to "
+                f"{link.endpoint}: the path takes shorter ones; set a smaller mtu"
+            )
+            with refuses(text, SessionError):
+                link.send([b"short", bytes(65_540)])
+            assert peer.recv(2048) == b"short"
+
+
+@pytest.mark.usefixtures("_kernels")
+def test_a_closed_socket_is_an_error(peer: socket.socket) -> None:
+    link = link_to(peer)
+    link.close()
+    with pytest.raises(SessionError, match="cannot reach"):
+        link.send([b"data"])
+
+
+def test_a_host_that_is_none_is_an_error() -> None:
+    with pytest.raises(SessionError, match=r"^cannot send to nowhere\.invalid:4900: "):
+        Link(Endpoint("nowhere.invalid", 4900))

@@ -14,7 +14,10 @@ import numpy as np
 
 os.environ["FEDIAC_NATIVE"] = "0"
 
+from fediac.compressors.protocol import Outcome
 from fediac.selftest import child
+from fediac.sessions.client import Attempt, Client
+from fediac.sessions.messages import Step
 from fediac.switch import control
 from fediac.switch.pipeline import Answers, Switch
 from fediac.switch.sessions import Session
@@ -41,8 +44,23 @@ def _accept_tags() -> None:
     vars(control).update(others)
 
 
+def _keep_what_counts() -> None:
+    """Let clients keep an update that counts, too: it will be counted twice."""
+    settle = Client._outcome
+
+    def outcome(self: Client, attempt: Attempt, last: Step) -> Outcome:
+        made, work = settle(self, attempt, last), self.holdings.work
+        assert work is not None
+        residual = made.state.residual + work.update
+        return replace(made, state=replace(made.state, residual=residual))
+
+    vars_of: Any = Client
+    vars_of._outcome = outcome
+
+
 MISTAKES: dict[str, Callable[[], Any]] = {
     "switch": lambda: setattr(Switch, "process", _add_one),
+    "client": _keep_what_counts,
     "tags": _accept_tags,
     "addresses": lambda: setattr(Session, "is_at", lambda *_: True),
     "cookies": lambda: setattr(control, "cookie_of", lambda *_: 7),

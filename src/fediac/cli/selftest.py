@@ -16,6 +16,7 @@ def _share(text: str) -> object:
 @named_options(
     *("n_clients", "dim", "n_rounds"),
     *("loss", "reorder", "duplicate", "corrupt"),
+    n_kills="chaos",
 )
 def _selftest(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -34,6 +35,13 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
         str,
         typer.Option(metavar="NAME", help="fediac, switchml, omnireduce or all."),
     ] = "fediac",
+    chaos: Annotated[
+        int,
+        count_option(
+            "How often a client, the coordinator or the switch is killed meanwhile, "
+            "and started again."
+        ),
+    ] = 0,
     attack: Annotated[
         bool,
         typer.Option(
@@ -69,6 +77,7 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
         dim=dim,
         n_rounds=rounds,
         weather=Weather(loss, reorder, duplicate, corrupt),
+        n_kills=chaos,
         attacks=attack,
         seed=seed,
     )

@@ -163,6 +163,11 @@ class Conductor:
         return list(self._machine.failures)
 
     @property
+    def n_resent(self) -> int:
+        """Packets to the switch that were sent again, in the sessions that are over."""
+        return self._machine.n_resent
+
+    @property
     def connected(self) -> tuple[int, ...]:
         """The clients that are connected now."""
         peers = self._peers.values()

@@ -81,6 +81,12 @@ class Participant:
         self._heard_s = 0.0
         self._why = ""
         self._is_over = False
+        self._machine: Client | None = None
+
+    @property
+    def n_resent(self) -> int:
+        """Packets to the switch that were sent again, in this process."""
+        return self._machine.n_resent if self._machine else 0
 
     def run(
         self, train: Train, *, on_round: Callable[[Model], None] = lambda _: None
@@ -98,6 +104,7 @@ class Participant:
         """
         with lock_folder(self.folder):
             machine = Client(self._settings, ClientDisk(self.folder), _NO_MODEL)
+            self._machine = machine
             self._heard_s = time.monotonic()
             try:
                 while not self._is_over:

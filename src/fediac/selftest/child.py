@@ -68,6 +68,20 @@ def _run_watched(words: Sequence[str]) -> None:
     run_watched(address, int(register_bytes), Path(key_file), say)
 
 
+def _run_conductor(words: Sequence[str]) -> None:
+    from fediac.selftest.roles import Job, conduct
+
+    switch, listen, n_rounds, *job = words
+    conduct(Job.read(job), switch, listen, int(n_rounds), say)
+
+
+def _run_client(words: Sequence[str]) -> None:
+    from fediac.selftest.roles import Job, take_part
+
+    client, conductor, *job = words
+    take_part(Job.read(job), int(client), conductor, say)
+
+
 def allow_files(wanted: int) -> None:
     """Let this process open so many files, or as many as it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -80,6 +94,8 @@ _ROLES: Mapping[str, Callable[[Sequence[str]], None]] = {
     "switch": _run_switch,
     "relay": _run_relay,
     "watched": _run_watched,
+    "conductor": _run_conductor,
+    "client": _run_client,
 }
 
 

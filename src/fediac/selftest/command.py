@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fediac.console import FAILED, write_json
+from fediac.errors import RunError, SessionError
 from fediac.network.key_file import VARIABLE
+from fediac.selftest.apart import Plan, run_apart
 from fediac.selftest.network import network
 from fediac.selftest.processes import Crew, crew
 from fediac.selftest.results import Trial, document, say_trial
+from fediac.selftest.roles import Job
 from fediac.selftest.settings import SelftestSettings
 from fediac.selftest.together import remote_switch, run_together
 from fediac.selftest.under_attack import attack
@@ -54,12 +57,33 @@ def _say_differences(differences: Sequence[str]) -> None:
 def try_algorithm(name: str, settings: SelftestSettings, teller: "Teller") -> Trial:
     """Return what came of an algorithm's rounds."""
     trial = Trial()
-    with _crew(settings) as (made, key):
-        teller.tell(f"{name}: starting")
-        with network(made, settings, trial) as net:
-            switch = remote_switch(net.address, key)
-            run_together(name, settings, switch, trial, teller.tell)
+    try:
+        with _crew(settings) as (made, key):
+            teller.tell(f"{name}: starting")
+            with network(made, settings, trial) as net:
+                if settings.is_apart:
+                    plan = _plan(name, settings, made)
+                    run_apart(plan, made, net, trial, teller.tell)
+                else:
+                    switch = remote_switch(net.address, key)
+                    run_together(name, settings, switch, trial, teller.tell)
+    except (RunError, SessionError) as error:
+        trial.differences.append(f"{name}: {error}")
     return trial
+
+
+def _plan(name: str, settings: SelftestSettings, made: Crew) -> Plan:
+    folder = made.folder / "job"
+    folder.mkdir()
+    job = Job(
+        name,
+        settings.n_clients,
+        settings.dim,
+        settings.seed,
+        folder,
+        is_rough=settings.n_kills > 0,
+    )
+    return Plan(job, settings.n_rounds, settings.n_kills)
 
 
 @contextmanager

@@ -24,6 +24,10 @@ _START_S = 60.0
 """How long it may take to begin, on a busy machine."""
 
 
+Heard = queue.Queue[tuple["Child", dict[str, Any]]]
+"""What several processes have said."""
+
+
 class Child:
     """A process of the self-test.
 
@@ -32,6 +36,7 @@ class Child:
         command: What it runs.
         folder: Where its log is.
         environment: What it is told beside that; keys, say.
+        into: Gets all that it says, with this child; None: `wait_for` does.
 
     Attributes:
         last: Event -> the newest line about it.
@@ -43,6 +48,8 @@ class Child:
         command: Sequence[str],
         folder: Path,
         environment: Mapping[str, str],
+        *,
+        into: Heard | None = None,
     ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
@@ -58,6 +65,7 @@ class Child:
                 start_new_session=True,  # Ctrl-C is for us, who tell it to stop
             )
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._into = into
         self._reader = threading.Thread(target=self._read, name=name, daemon=True)
         self._reader.start()
 
@@ -66,7 +74,10 @@ class Child:
         for line in out:
             said: dict[str, Any] = json.loads(line)
             self.last[said["event"]] = said
-            self._lines.put(said)
+            if self._into is not None:
+                self._into.put((self, said))
+            else:
+                self._lines.put(said)
         self._lines.put(None)
 
     @property
@@ -77,7 +88,12 @@ class Child:
     @property
     def is_alive(self) -> bool:
         """Whether it still runs."""
-        return self._process.poll() is None
+        return self.exit_code is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None: it has not."""
+        return self._process.poll()
 
     def wait_for(self, event: str, timeout_s: float = _START_S) -> dict[str, Any]:
         """Return the next line about an event; those before it are passed over.
@@ -95,10 +111,21 @@ class Child:
                 ) from None
             if said is None:
                 self._lines.put(None)
-                code = self._process.wait()
-                raise RunError(f"{self.name} ended with {code}: {self.say_log()}")
+                raise RunError(self._say_end())
             if said["event"] == event:
                 return said
+
+    def _say_end(self) -> str:
+        return f"{self.name} ended with {self._process.wait()}: {self.say_log()}"
+
+    def require_well(self) -> None:
+        """Raise unless it has ended as it should.
+
+        Raises:
+            RunError: It has not, and this is what its log says.
+        """
+        if self._process.wait(_STOP_S):
+            raise RunError(self._say_end())
 
     def tell(self, line: str) -> None:
         """Give it a line to read; one that is gone does not hear it."""
@@ -162,11 +189,11 @@ class Crew:
         self._environment, self._module = environment, module
         self._children: list[Child] = []
 
-    def start(self, name: str, *words: str) -> Child:
-        """Start a process."""
+    def start(self, name: str, *words: str, into: Heard | None = None) -> Child:
+        """Start a process; what it says goes where it is told."""
         self._children = [each for each in self._children if each.is_alive]
         command = [sys.executable, "-m", self._module, str(os.getpid()), *words]
-        child = Child(name, command, self.folder, self._environment)
+        child = Child(name, command, self.folder, self._environment, into=into)
         self._children.append(child)
         return child
 

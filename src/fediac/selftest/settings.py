@@ -11,6 +11,9 @@ ALGORITHMS = ("fediac", "switchml", "omnireduce")
 
 ALL = "all"
 
+MOST_PROCESSES = 64
+"""Clients that are a process each."""
+
 CHILD = "fediac.selftest.child"
 
 
@@ -24,6 +27,7 @@ class SelftestSettings:
         dim: Entries in an update.
         n_rounds: Rounds of each algorithm.
         weather: How bad the network between clients and switch is.
+        n_kills: How often a client, the coordinator or the switch is killed.
         attacks: Whether a stranger attacks the switch, too.
         seed: Decides updates, rounding and what is lost.
         child: The module that the processes run; tests have others, with mistakes.
@@ -34,6 +38,7 @@ class SelftestSettings:
     dim: int = 1_000_000
     n_rounds: int = 3
     weather: Weather = field(default_factory=Weather)
+    n_kills: int = 0
     attacks: bool = False
     seed: int = 1
     child: str = CHILD
@@ -43,11 +48,22 @@ class SelftestSettings:
             raise ArgumentError(
                 "n_clients", f"must be in 1..{MAX_CLIENTS}, got {self.n_clients}"
             )
+        if self.n_kills and not self.is_apart:
+            raise ArgumentError(
+                "n_kills",
+                f"needs a process for each client, and there are at most "
+                f"{MOST_PROCESSES}, got {self.n_clients} clients",
+            )
         for name in ("dim", "n_rounds"):
             if getattr(self, name) < 1:
                 raise ArgumentError(
                     name, f"must be at least 1, got {getattr(self, name)}"
                 )
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each client is a process; more of them are all in one."""
+        return self.n_clients <= MOST_PROCESSES
 
 
 def read_algorithms(name: str) -> tuple[str, ...]:

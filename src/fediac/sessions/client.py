@@ -112,6 +112,7 @@ class Client:
         self._settings, self._disk = settings, disk
         self._holds = disk.load() or Holdings(model)
         self._attendance: Attendance | None = None
+        self._n_resent = 0
         self._wanted_round = 0
         self._why = "has been restarted"
 
@@ -119,6 +120,12 @@ class Client:
     def holdings(self) -> Holdings:
         """What it holds now, which is what is saved."""
         return self._holds
+
+    @property
+    def n_resent(self) -> int:
+        """Packets that it has sent again, in all sessions since it was started."""
+        now = self._attendance.member.n_resent if self._attendance else 0
+        return self._n_resent + now
 
     @property
     def model(self) -> Model:
@@ -208,7 +215,7 @@ class Client:
             model = apply(holds.model, outcome)
             holds = replace(holds, model=model, state=outcome.state, work=None)
         self._save(replace(holds, attempt=None))
-        self._attendance = None
+        self._n_resent, self._attendance = self.n_resent, None
 
     def _outcome(self, attempt: Attempt, last: Step) -> Outcome:
         attendance = self._attendance

@@ -126,6 +126,7 @@ class Coordinator:
     Attributes:
         model: With all committed rounds.
         failures: Why sessions were aborted, in order.
+        n_resent: Packets that were sent again, in the sessions that are over.
         is_hopeless: Whether every other session would end as the last one did.
     """
 
@@ -139,6 +140,7 @@ class Coordinator:
         self._write(Began(self._ledger.epoch + 1))
         self._epoch = self._ledger.epoch
         self.model = self._replay_commits(model)
+        self.n_resent = 0
         self.failures: list[str] = []
         self.is_hopeless = False
         self._known: dict[int, Status] = {}
@@ -445,6 +447,8 @@ class Coordinator:
     def _leave(self, attempt: _Attempt, now_us: int) -> None:
         """Go on without a session; until they say more, its members are in it."""
         self._attempt = None
+        if attempt.attendance is not None:
+            self.n_resent += attempt.attendance.member.n_resent
         attempt.opening.close(now_us)
         self._closing.append(attempt.opening)
         for client in attempt.start.members:

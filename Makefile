@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python $(PIP_INSTALL)
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test test-flower lint format bench mutants model docs dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench mutants fuzz model docs dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -69,6 +69,10 @@ bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator again
 
 mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notice each
 	$(BIN)/python -m tests.mutants
+
+FUZZ_SECONDS ?= 20
+fuzz: $(STAMP)  ## search for packets that the compiled switch cannot bear; needs clang
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 model: $(STAMP)  ## search the models of the protocol with SPIN, and their mistakes
 	$(BIN)/python -m models

@@ -1,0 +1,1 @@
+"""Coverage-guided search for a datagram that the compiled switch cannot bear."""

@@ -4,6 +4,7 @@ Every model is built from a seed by its own generator, so that the same seed giv
 same initial weights whatever ran before.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,11 +16,13 @@ from fediac.core.rng import Stream
 from fediac.errors import ArgumentError, ConfigError, hint_name
 from fediac.imports import import_named
 
-Shape = tuple[int, int, int]
-"""Channels, height and width of an image."""
+Shape = tuple[int, ...]
+"""Of an input: channels, height and width of an image."""
+
+_IMAGE_DIMS = 3
 
 Builder = Callable[[Shape, int], nn.Module]
-"""(shape of an image, number of classes) -> model."""
+"""(shape of an input, number of classes) -> model."""
 
 
 class BasicBlock(nn.Module):
@@ -106,10 +109,23 @@ def small_cnn(shape: Shape, n_classes: int) -> nn.Module:
     )
 
 
+def mlp(shape: Shape, n_classes: int) -> nn.Module:
+    """Return two hidden layers of 64, for inputs of any shape, such as table rows."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(shape), 64),
+        nn.ReLU(inplace=True),
+        nn.Linear(64, 64),
+        nn.ReLU(inplace=True),
+        nn.Linear(64, n_classes),
+    )
+
+
 MODELS: dict[str, Builder] = {
     "resnet18": resnet18,
     "femnist-cnn": femnist_cnn,
     "small-cnn": small_cnn,
+    "mlp": mlp,
 }
 
 
@@ -148,6 +164,10 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
         ArgumentError: What is there makes none.
     """
     builder = find_model(name)
+    if name in MODELS and name != "mlp" and len(shape) != _IMAGE_DIMS:
+        raise ArgumentError(
+            "model", f"{name!r} is for images, got inputs of shape {shape}; take 'mlp'"
+        )
     with draw_weights(seed):
         try:
             module = builder(shape, n_classes)

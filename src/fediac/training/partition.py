@@ -16,10 +16,10 @@ from fediac import partition as splits
 from fediac.errors import ArgumentError, ConfigError, hint_name, say_count
 from fediac.training.datasets import Dataset
 
-KINDS = ("iid", "dirichlet", "writer", "pathological")
+KINDS = ("iid", "dirichlet", "writer", "pathological", "client")
 """Kinds of partition, by their name in the settings."""
 
-MIN_SIZES = {"iid": 1, "dirichlet": 50, "writer": 300, "pathological": 1}
+MIN_SIZES = {"iid": 1, "dirichlet": 50, "writer": 300, "pathological": 1, "client": 1}
 """Fewest examples of a client, by default.
 
 One batch where chance decides; the paper's 300 to 400 images by writer (Sec. V).
@@ -153,9 +153,11 @@ def make_partition(  # noqa: PLR0913 - one parameter for each setting of a run
         clients = splits.pathological(
             labels, n_clients, classes_per_client=classes_per_client, seed=seed
         )
+    elif partition == "client":
+        clients = _as_they_are(_writers(dataset, partition), n_clients)
     else:
         clients = splits.by_writer(
-            _writers(dataset),
+            _writers(dataset, partition),
             n_clients,
             min_size=least,
             max_size=max_size,
@@ -183,13 +185,26 @@ def count_classes(
     return Partition(name, tuple(clients), class_counts, len(labels))
 
 
-def _writers(dataset: Dataset) -> NDArray[np.int32]:
+def _writers(dataset: Dataset, partition: str) -> NDArray[np.int32]:
     if dataset.train.writers is None:
         raise ArgumentError(
             "partition",
-            f"'writer' needs a dataset with writers, {dataset.name} has none",
+            f"{partition!r} needs a dataset with {partition}s, {dataset.name} has "
+            "none; take iid, dirichlet or pathological",
         )
     return dataset.train.writers
+
+
+def _as_they_are(owners: NDArray[np.int32], n_clients: int) -> list[splits.Rows]:
+    """Return one client for each that the data name, with all it has."""
+    names = np.unique(owners)
+    if len(names) != n_clients:
+        raise ArgumentError(
+            "n_clients",
+            f"must be {len(names)} (those in the data) for partition 'client', "
+            f"got {n_clients}",
+        )
+    return [np.flatnonzero(owners == name) for name in names]
 
 
 def _check_sizes(clients: Sequence[splits.Rows], min_size: int, name: str) -> None:

@@ -58,7 +58,7 @@ def test_a_seed_decides_the_weights_and_no_other_generator_moves() -> None:
 
 def test_unknown_models_are_errors_with_the_nearest_name() -> None:
     text = (
-        "unknown model 'mine'; there are resnet18, femnist-cnn, small-cnn, "
+        "unknown model 'mine'; there are resnet18, femnist-cnn, small-cnn, mlp, "
         "module:function"
     )
     with refuses(text, ConfigError):

@@ -27,7 +27,7 @@ DEFAULT_ROUNDS = 20
 EXPERIMENT = "experiment"
 """The table of a resolved file that says what `fediac.Experiment` was given."""
 
-PartitionKind = Literal["writer", "iid", "dirichlet", "pathological", "own"]
+PartitionKind = Literal["writer", "iid", "dirichlet", "pathological", "client", "own"]
 Tuning = Literal["local", "server", "none"]
 Weights = Literal["equal", "examples"]
 
@@ -38,10 +38,13 @@ class DataSettings:
 
     Attributes:
         name: Data set: ``digits`` (inside the package), ``cifar10``, ``cifar100``,
-            ``femnist``, or a by-writer file in the folder.
+            ``femnist``; or your own: the path of an .npz file with arrays x and y, and
+            maybe client and split, or of a folder with a folder of images for each
+            class; or the name of such a file in the data folder.
         folder: Where data sets are; by default FEDIAC_DATA or a cache folder.
-        partition: How examples are split over clients; ``own``, as they were given to
-            `Experiment`, is for Python alone.
+        partition: How examples are split over clients; ``client``, by the array of that
+            name in your own file, one client for each number in it; ``own``, as they
+            were given to `Experiment`, is for Python alone.
         beta: Evenness of the Dirichlet partition; smaller is less even.
         classes_per_client: Classes of each client, in the pathological partition.
         min_size: Examples that each client has at least; by default a mini-batch
@@ -66,8 +69,9 @@ class ModelSettings:
     """What is trained.
 
     Attributes:
-        name: Model: ``small-cnn``, ``femnist-cnn``, ``resnet18``, or your own function
-            as ``package.module:function``, called with a shape and a number of classes.
+        name: Model: ``small-cnn``, ``femnist-cnn``, ``resnet18``; ``mlp`` for inputs
+            that are no images; or your own function as ``package.module:function``,
+            called with a shape and a number of classes.
     """
 
     name: str = "small-cnn"

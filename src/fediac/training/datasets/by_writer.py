@@ -1,38 +1,20 @@
 """Users' own data, by writer, from one .npz file; nothing in it is ever executed."""
 
-import tokenize
-import zipfile
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from fediac.errors import DatasetError
-from fediac.training.datasets.file_checks import check_labels, refuse, unreadable
+from fediac.training.datasets.file_checks import check_labels, refuse
+from fediac.training.datasets.npz import read_arrays
 from fediac.training.datasets.types import Dataset, Examples, make_dataset
 
 Arrays = dict[str, NDArray[Any]]
 
 _JOINED = ("images", "labels", "writer", "split")
 _APART = ("x_train", "y_train", "w_train", "x_test", "y_test", "w_test")
-
-# What a damaged archive, member or header can make NumPy and zipfile raise. A pickled
-# array is a ValueError.
-_DAMAGE = (
-    ValueError,
-    EOFError,
-    KeyError,
-    SyntaxError,
-    TypeError,
-    MemoryError,
-    RuntimeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_by_writer(path: Path, name: str) -> Dataset:
@@ -73,42 +55,16 @@ def read_by_writer(path: Path, name: str) -> Dataset:
 
 def _read_arrays(path: Path) -> Arrays:
     """Return the arrays of the file's layout, and ``class_names`` if it has them."""
-    try:
-        with path.open("rb") as file, _open_archive(file, path) as archive:
-            layout = _APART if "x_train" in archive.files else _JOINED
-            for name in layout:
-                if name not in archive.files:
-                    raise refuse(
-                        path,
-                        f"arrays {', '.join(layout)}",
-                        ", ".join(archive.files) or "none",
-                    )
-            optional = [name for name in ("class_names",) if name in archive.files]
-            return {name: _member(archive, name, path) for name in (*layout, *optional)}
-    except OSError as error:
-        raise unreadable(path, error) from error
 
+    def choose(names: Sequence[str]) -> list[str]:
+        layout = _APART if "x_train" in names else _JOINED
+        if not set(layout) <= set(names):
+            raise refuse(
+                path, f"arrays {', '.join(layout)}", ", ".join(names) or "none"
+            )
+        return [*layout, *(name for name in ("class_names",) if name in names)]
 
-def _open_archive(file: BinaryIO, path: Path) -> NpzFile:
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except _DAMAGE as error:
-        found = f"{path.stat().st_size:,} bytes that are none"
-        raise refuse(path, "a whole .npz file", found) from error
-    if not isinstance(archive, NpzFile):
-        raise refuse(path, "a .npz file", "a single array")
-    return archive
-
-
-def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.asarray(archive[name])
-    except _DAMAGE as error:
-        raise DatasetError(
-            f"{path}: array {name!r} is damaged or holds pickled objects, "
-            "which are never loaded"
-        ) from error
-    return array
+    return read_arrays(path, choose)
 
 
 def _divide(arrays: Arrays, path: Path) -> list[Examples]:

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from fediac.errors import ConfigError, hint_name
+from fediac.errors import ConfigError, DatasetError, hint_name
 from fediac.training.datasets.by_writer import read_by_writer
 from fediac.training.datasets.cifar import CIFAR10, CIFAR100, read_cifar
 from fediac.training.datasets.leaf import read_leaf
+from fediac.training.datasets.own_file import read_image_folder, read_npz
 from fediac.training.datasets.types import Dataset
 
 DIGITS_FILE = Path(__file__).with_name("digits.npz")
@@ -34,8 +35,10 @@ def load_dataset(
     """Return a dataset by its name.
 
     ``digits`` is inside the package; ``cifar10``, ``cifar100`` and ``femnist`` are read
-    from the data folder in their publishers' layouts. Any other name is that of a
-    by-writer file in the data folder, ``<name>_by_writer.npz`` or ``<name>.npz``.
+    from the data folder in their publishers' layouts. Your own data are the path of an
+    .npz file (see `read_npz`) or of a folder of images (see `read_image_folder`), as
+    ``data/mine.npz``, ``./mine.npz`` or ``photos/``; or a plain name, which is that of
+    a file in the data folder, ``<name>_by_writer.npz`` or ``<name>.npz``.
 
     Args:
         name: What to load.
@@ -52,7 +55,11 @@ def load_dataset(
     paths = [where / f"{name}{ending}" for ending in _ENDINGS]
     for path in paths:
         if path.is_file():
-            return read_by_writer(path, name)
+            return read_npz(path, name)
+    own = _find_own(name, folder)
+    if own is not None:
+        called = own.resolve().stem if own.is_file() else own.resolve().name
+        return (read_npz if own.is_file() else read_image_folder)(own, called)
     names = [*_READERS, *_own_names(where)]
     raise ConfigError(
         f"unknown dataset {name!r}{hint_name(name, names)} "
@@ -66,6 +73,22 @@ def find_folder(folder: Path | None) -> Path:
         return folder.expanduser()
     variable = os.environ.get(FOLDER_VARIABLE)
     return Path(variable or Path("~", ".cache", "fediac")).expanduser()
+
+
+def _find_own(name: str, folder: Path | None) -> Path | None:
+    """Return the file or folder that a path means; None where it is a plain name.
+
+    Raises:
+        DatasetError: It is a path, and nothing is there.
+    """
+    if not name.endswith((".npz", "/", os.sep)) and not {"/", os.sep} & set(name):
+        return None
+    path = Path(name).expanduser()
+    places = [path] if folder is None else [path, find_folder(folder) / path]
+    for place in places:
+        if place.exists():
+            return place
+    raise DatasetError(f"{path}: no such file or folder")
 
 
 def _own_names(folder: Path) -> list[str]:

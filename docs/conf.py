@@ -51,6 +51,8 @@ html_theme = "furo"
 html_title = "fediac"
 html_copy_source = False
 html_additional_pages = {"index": "redirect.html"}
+html_js_files = ["access.js"]
+html_static_path = ["static"]
 templates_path = ["templates"]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
+from xml.etree import ElementTree
 
 import pytest
 
@@ -26,6 +27,7 @@ from fediac.report.reading import read_runs
 from fediac.runs.algorithm import Settled, make_compressor
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
+from tests.unit.paper.figures.pictures import smallest_text
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -129,6 +131,15 @@ def test_a_page_shows_everybody_in_the_table(page: Path) -> None:
     text = page.read_text()
     for entrant in {row["algorithm"] for row in rows if row["scenario"] == name}:
         assert f'<th scope="row">{entrant}</th>' in text
+
+
+@pytest.mark.parametrize(
+    "picture", sorted(RESULTS.rglob("fig-*.svg")), ids=attrgetter("stem")
+)
+def test_a_picture_can_be_read_on_paper(picture: Path) -> None:
+    root = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
+    inches = float(root.attrib["width"].removesuffix("pt")) / 72.0
+    assert smallest_text(root) * min(7.0 / inches, 1.0) >= 7.0
 
 
 def test_stored_runs_can_be_reported() -> None:

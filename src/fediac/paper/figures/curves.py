@@ -108,7 +108,7 @@ def draw_noniid(
     numbers = _check_some(noniid_numbers(runs, until_s=until_s), path)
     scenarios, switches = _values(numbers, "scenario"), _values(numbers, "switch")
     shape = (len(scenarios), len(switches))
-    with open_figure(**_size(shape, (3.8, 3.3))) as figure:
+    with open_figure(**_size(shape, (3.2, 2.9))) as figure:
         axes = figure.subplots(*shape, squeeze=False, sharey="row")
         places = [(name, switch) for name in scenarios for switch in switches]
         for panel, (scenario, switch) in zip(axes.flat, places, strict=True):
@@ -152,7 +152,7 @@ def draw_scale(
     check_plot(path)
     numbers = _check_some(scale_numbers(runs, until_s=until_s), path)
     scenarios = _values(numbers, "scenario")
-    with open_figure(**_size((1, len(scenarios)), (3.8, 3.3))) as figure:
+    with open_figure(**_size((1, len(scenarios)), (3.2, 2.9))) as figure:
         axes = figure.subplots(1, len(scenarios), squeeze=False, sharey=True)
         for panel, name in zip(axes.flat, scenarios, strict=True):
             _draw_sizes(panel, _select(numbers, scenario=name))
@@ -197,7 +197,10 @@ def _select(numbers: Numbers, **wanted: object) -> Numbers:
 
 
 def _size(shape: tuple[int, int], panel: tuple[float, float]) -> dict[str, float]:
-    """Return a figure's inches; even one panel leaves room for the legend."""
+    """Return a figure's inches; even one panel leaves room for the legend.
+
+    Two panels are a page wide, so that no text gets smaller in print.
+    """
     width = max(0.6 + panel[0] * shape[1], 6.0)
     return {"width": width, "height": 1.0 + panel[1] * shape[0]}
 

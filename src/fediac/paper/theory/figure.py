@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fediac.paper.figures.style import add_note
+from fediac.paper.figures.style import PAGE_WIDTH, SMALL, add_note
 from fediac.paper.theory.stored import (
     Compared,
     Measurement,
@@ -75,7 +75,8 @@ def draw_theory(measurement: Measurement, path: Path) -> None:
     """
     check_plot(path)
     rounds = measurement.rounds
-    with open_figure(width=11.0, height=4.6 + 2.5 * len(rounds)) as figure:
+    height = 3.4 + 1.7 * len(rounds)
+    with open_figure(width=PAGE_WIDTH, height=height, text=SMALL) as figure:
         axes = _make_axes(figure, measurement)
         for check in rounds:
             _draw_magnitudes(axes[f"magnitudes {check.round_number}"], check)
@@ -94,7 +95,7 @@ def draw_theory(measurement: Measurement, path: Path) -> None:
         axes["gamma"].set_title("gamma, the relative squared error of compression")
         axes["gamma"].axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
         _add_legend(figure, axes[f"chosen {rounds[0].round_number}"])
-        add_note(figure, f"{_describe(measurement)} {_NOTE}")
+        add_note(figure, f"{_describe(measurement)} {_NOTE}", points=SMALL)
         save_figure(figure, path, title=_TITLE, description=_describe(measurement))
 
 
@@ -117,6 +118,9 @@ def _make_axes(figure: Figure, measurement: Measurement) -> dict[str, Axes]:
             panel.set_yscale("log")
             panel.set_xlim(0.8, measurement.dim * 1.2)
             panel.minorticks_off()
+            # Not as powers, whose exponents would be smaller than other text.
+            panel.xaxis.set_major_formatter("{x:,.0f}")
+            panel.yaxis.set_major_formatter("{x:g}")
     titles = ("magnitude by rank", "share voted for by a client", "share agreed on")
     for kind, title in zip(kinds, titles, strict=True):
         axes[f"{kind} {numbers[0]}"].set_title(title)
@@ -144,7 +148,7 @@ def _draw_magnitudes(axes: Axes, check: RoundCheck) -> None:
     off = math.exp(law.misfit)
     words = f"{law.phi:.2g} l^{law.alpha:.2f}\noff by a factor of {off:.1f}"
     axes.annotate(
-        words, (0.05, 0.06), xycoords="axes fraction", color=VERMILION, fontsize=8
+        words, (0.05, 0.06), xycoords="axes fraction", color=VERMILION, fontsize=SMALL
     )
 
 
@@ -187,18 +191,18 @@ def _draw_bars(
         lefts = [index + (place - 1.5) * width for index in range(len(rounds))]
         heights = [getattr(each, look.name) for each in values]
         bars = axes.bar(lefts, heights, 0.9 * width, color=look.style["color"])
-        axes.bar_label(bars, fmt=form, fontsize=7, padding=1)
+        axes.bar_label(bars, fmt=form, fontsize=SMALL, padding=2, rotation=90)
     axes.set_xticks(
         range(len(rounds)), [f"round {each.round_number}" for each in rounds]
     )
     axes.set_xlim(-0.6, len(rounds) - 0.4)
     axes.grid(visible=False, axis="x")
-    axes.margins(y=0.12)
+    axes.margins(y=0.25)
 
 
 def _add_legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
 
 
 def _describe(measurement: Measurement) -> str:

@@ -19,6 +19,8 @@ _COLUMNS = (
     *("real s", "train s", "compress s", "machine", "commit"),
 )
 
+_COVERED = ("scenario", "machine", "entrants", "seeds", "runs", "rounds", "real s")
+
 
 def list_stored(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return a row for each stored run, in their order."""
@@ -66,9 +68,40 @@ def render_inventory(rows: Sequence[dict[str, Any]]) -> str:
         "a round, the median. The settings (config.toml) and rounds (rounds.jsonl) of "
         "a run are in runs/SCENARIO.zip, under ENTRANT/seedK.",
         "",
+        "## By scenario and machine",
+        "",
+        write_table(_COVERED, _list_covered(rows)),
+        "",
+        "## Every run",
+        "",
         write_table(_COLUMNS, [_cells(row) for row in rows]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _list_covered(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Return how much was run of every scenario, and where."""
+    places = dict.fromkeys((row["scenario"], row["machine"]) for row in rows)
+    return [
+        _add_up(
+            [row for row in rows if (row["scenario"], row["machine"]) == place], *place
+        )
+        for place in places
+    ]
+
+
+def _add_up(rows: Sequence[dict[str, Any]], *place: str) -> list[str]:
+    entrants = {row["entrant"] for row in rows}
+    seeds = sorted({row["seed"] for row in rows})
+    n_rounds, spent = (sum(row[name] for row in rows) for name in ("rounds", "real s"))
+    return [
+        *place,
+        str(len(entrants)),
+        ", ".join(map(str, seeds)),
+        str(len(rows)),
+        f"{n_rounds:,}",
+        whole(spent),
+    ]
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

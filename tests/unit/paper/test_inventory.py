@@ -34,6 +34,18 @@ def test_every_run_is_listed_with_its_cost_and_origin(tmp_path: Path) -> None:
     assert text.rstrip().endswith("| Abacus | 0000000000 |")
 
 
+def test_what_ran_where_is_added_up(tmp_path: Path) -> None:
+    store(tmp_path, "digits", "fediac", 1)
+    for seed in (1, 2):
+        store(tmp_path, "digits", "libra", seed)
+    rows = list_stored(read_stored(tmp_path))
+    for row, machine in zip(rows, ("Abacus", "Abacus", "Slide rule"), strict=True):
+        row |= {"machine": machine, "rounds": 7, "real s": 600.0}
+    text = render_inventory(rows)
+    assert "| digits | Abacus | 2 | 1 | 2 | 14 | 1,200 |" in text
+    assert "| digits | Slide rule | 1 | 2 | 1 | 7 | 600 |" in text
+
+
 def test_all_who_wrote_a_run_are_named(tmp_path: Path) -> None:
     folder = store(tmp_path, "digits", "libra")
     first = {"machine": "Abacus", "commit": "1" * 40}

@@ -201,7 +201,7 @@ def _demo(
     out: Annotated[
         Path, folder_option("Where results go; an earlier demo there is replaced.")
     ] = Path("runs/demo"),
-    rounds: Annotated[int, count_option("Rounds for each algorithm.", at_least=1)] = 10,
+    rounds: Annotated[int, count_option("Rounds for each algorithm.", at_least=1)] = 12,
     as_json: AsJson = False,
 ) -> None:
     """Train a digit classifier with every algorithm and write a report.

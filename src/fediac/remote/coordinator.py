@@ -29,6 +29,7 @@ from fediac.sessions.member import Member, Seat
 from fediac.sessions.messages import Step
 from fediac.sessions.opening import Opening
 from fediac.sessions.replay import Replay
+from fediac.sessions.words import say_silent
 from fediac.wire.control import Open
 from fediac.wire.header import payload_of
 from fediac.wire.tag import session_key
@@ -177,6 +178,7 @@ class OpenSession:
     ) -> None:
         self.members = tuple(members)
         self._link, self._opening, self._seat = link, opening, seat
+        self._silence_ms = opening.silence_ms
         self._commit: _Commit | None = commit
         self._member: Member | None = None
         self._attendance: Attendance | None = None
@@ -259,8 +261,9 @@ class OpenSession:
         ended, member = self._opening.ended, self._member
         if ended is not None:
             who = tuple(self.members[i] for i in ended.missing if i < len(self.members))
+            why = say_silent("client", who, self._silence_ms) if who else ended.why
             raise SessionError(
-                f"session {self.number}: {ended.why}{self._link.hint}",
+                f"session {self.number}: {why}{self._link.hint}",
                 missing=who,
                 is_final=ended.is_final,
             )

@@ -27,6 +27,7 @@ from fediac.sessions.member import Member, Seat
 from fediac.sessions.messages import Model, Start, Status, Verdict, Word
 from fediac.sessions.opening import Opening
 from fediac.sessions.replay import OBSERVER, Recipe, Replay, replay
+from fediac.sessions.words import say_silent
 from fediac.wire.control import Open
 from fediac.wire.header import PAYLOAD_BYTES
 from fediac.wire.tag import session_key
@@ -345,8 +346,11 @@ class Coordinator:
             ended = attempt.opening.ended
             members = attempt.start.members
             missing = [members[i] for i in ended.missing if i < len(members)]
+            why = ended.why
+            if missing:
+                why = say_silent("client", missing, self._settings.silence_ms)
             self.is_hopeless = self.is_hopeless or ended.is_final
-            self._abort(ended.why, now_us, missing)
+            self._abort(why, now_us, missing)
         elif attendance is not None and attendance.member.problem is not None:
             self._abort(str(attendance.member.problem), now_us)
         elif now_us >= attempt.until_us:

@@ -33,7 +33,12 @@ from fediac.sessions.aligned import MaxQuestion, SumQuestion, TallyQuestion
 from fediac.sessions.blocks import BlocksQuestion
 from fediac.sessions.pacing import RoundTrip, Window
 from fediac.sessions.questions import Key, Place, Question
-from fediac.sessions.words import say_ending, say_held, say_refusal
+from fediac.sessions.words import (
+    say_ending,
+    say_held,
+    say_refusal,
+    say_version,
+)
 from fediac.switch.registers import Layout
 from fediac.wire.control import (
     Abort,
@@ -329,12 +334,18 @@ class Member:
         elif self._question is None or packet.exchange != self._exchange:
             return
         elif is_error:
-            self.give_up(say_held(packet))
+            self.give_up(say_held(packet, self._own_packet(packet.packet)))
         elif packet.kind == Kind.WAIT:
             self._note_wait(self._question, packet, now_us)
         else:
             self._question.take(packet)
             self._note_answers(self._question, now_us)
+
+    def _own_packet(self, number: int) -> Packet | None:
+        """Return the packet that an error is about, if it is on its way."""
+        if self._question is None or number not in self._flights:
+            return None
+        return self._question.packet(number)
 
     def _note_wait(self, question: Question, told: Packet, now_us: int) -> None:
         """Leave packets alone that are counted: others are late, or an answer lost."""
@@ -379,7 +390,8 @@ class Member:
             case Refusal(client=client) if client in (self.seat.client, 0xFFFF):
                 self.give_up(say_refusal(control))
             case Abort():
-                self.give_up(say_ending(control))
+                silence_ms = self._welcome.silence_ms if self._welcome else 0
+                self.give_up(say_ending(control, silence_ms))
             case _:
                 pass
 
@@ -421,7 +433,7 @@ class Member:
         if data[3] != Kind.ERROR:
             return
         if data[2] != VERSION:
-            self._hint = f"; it speaks version {data[2]} of the protocol, not {VERSION}"
+            self._hint = f"; {say_version(data[2])}"
         elif is_tag_right(data, session_key(None, self.seat.session)):
             packet = decode(data)
             if packet.part == Reason.KEY:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from fediac.errors import RemoteProtocolError
 from fediac.sessions.pacing import RoundTrip
-from fediac.sessions.words import say_ending, say_refusal
+from fediac.sessions.words import say_ending, say_refusal, say_version
 from fediac.wire.control import (
     Abort,
     Close,
@@ -17,7 +17,7 @@ from fediac.wire.control import (
     Refusal,
     read_control,
 )
-from fediac.wire.header import EXCHANGES, HEADER_BYTES, Reason
+from fediac.wire.header import EXCHANGES, HEADER_BYTES, VERSION, Kind, Reason
 from fediac.wire.packet import decode, encode
 from fediac.wire.tag import is_tag_right, session_key, tagged
 
@@ -67,6 +67,7 @@ class Opening:
     Attributes:
         opened: What the switch answered, once it has.
         ended: Why the switch did not take the session, or gave it up.
+        silence_ms: The switch misses a member that is silent for longer.
     """
 
     def __init__(
@@ -76,6 +77,8 @@ class Opening:
         self.ended: Ended | None = None
         self._asked: Open | Close = asked
         self._lease_us = 1000 * asked.lease_ms
+        self.silence_ms = asked.silence_ms
+        self._hint = ""
         self._key = session_key(job_key, asked.session)
         self._public_key = session_key(None, asked.session)
         self._patience_us = patience_us
@@ -129,6 +132,9 @@ class Opening:
         for data in datagrams:
             if len(data) < HEADER_BYTES or data[3] in EXCHANGES:
                 continue
+            if data[2] != VERSION and data[3] == Kind.ERROR:
+                self._hint = f"; {say_version(data[2])}"
+                continue
             is_right = is_tag_right(data, self._key)
             if not is_right and not is_tag_right(data, self._public_key):
                 continue
@@ -176,14 +182,14 @@ class Opening:
             self._refused(self._hints[-1])
             return
         patience_s = self._patience_us / 1e6
-        self._end(f"no answer from the switch for {patience_s:g} s")
+        self._end(f"no answer from the switch for {patience_s:g} s{self._hint}")
 
     def _refused(self, said: Control) -> None:
         match said:
             case Refusal(client=0xFFFF):
                 self._end(say_refusal(said), is_final=said.reason in _FINAL)
             case Abort() if isinstance(self._asked, Open):
-                self._end(say_ending(said), said.missing)
+                self._end(say_ending(said, self.silence_ms), said.missing)
             case _:
                 pass
 

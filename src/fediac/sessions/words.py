@@ -1,8 +1,10 @@
 """What a switch says, in words for people."""
 
+from collections.abc import Sequence
+
 from fediac.errors import say_count
 from fediac.wire.control import Abort, Ending, Refusal
-from fediac.wire.header import Kind, Reason
+from fediac.wire.header import VERSION, Kind, Reason
 from fediac.wire.packet import Packet
 
 _ENDINGS = {
@@ -29,13 +31,28 @@ _REASONS = {
 }
 
 
-def say_ending(abort: Abort) -> str:
-    """Return how the switch ended a session."""
+def say_ending(abort: Abort, silence_ms: int) -> str:
+    """Return how the switch ended a session.
+
+    Args:
+        abort: What it said.
+        silence_ms: Whoever is silent for longer is missed.
+    """
     if abort.ending == Ending.SILENT:
-        who = ", ".join(map(str, abort.missing))
-        noun = "member" if len(abort.missing) == 1 else "members"
-        return f"{noun} {who} silent for too long"
+        return say_silent("member", abort.missing, silence_ms)
     return _ENDINGS[abort.ending]
+
+
+def say_silent(noun: str, numbers: Sequence[int], silence_ms: int) -> str:
+    """Return who was silent for too long, and for how long that is."""
+    who = ", ".join(map(str, numbers))
+    nouns = noun if len(numbers) == 1 else f"{noun}s"
+    return f"{nouns} {who} silent for longer than {silence_ms / 1000:g} s"
+
+
+def say_version(version: int) -> str:
+    """Return that a switch speaks another version of the protocol than we do."""
+    return _REASONS[Reason.VERSION].format(held=version, given=VERSION)
 
 
 def say_refusal(refusal: Refusal) -> str:
@@ -44,18 +61,38 @@ def say_refusal(refusal: Refusal) -> str:
     return text.format(held=refusal.held, given=refusal.given)
 
 
-def say_held(error: Packet) -> str:
-    """Return what the switch holds where a packet contradicted its exchange."""
-    where = f"exchange {error.exchange}, packet {error.packet}"
-    if error.part == Reason.ITEMS:
+def say_held(error: Packet, own: Packet | None) -> str:
+    """Return what the switch holds where a packet contradicted its exchange.
+
+    Args:
+        error: What it said.
+        own: The packet that did; None: it is not known any more.
+    """
+    if error.part == Reason.ITEMS and error.aux:
+        held, ours = say_count(error.aux, "address", "addresses"), ""
+    elif error.part == Reason.ITEMS:
         held = say_count(error.n_items, "item")
-        if error.aux:
-            held = say_count(error.aux, "address", "addresses")
-        return f"{where}: the others have {held}; are all members' settings the same?"
+        ours = "" if own is None else f", this one {own.n_items}"
+    else:
+        held = f"a {_say_settings(error.n_items, error.aux)}"
+        ours = "" if own is None else f", this one a {_say_settings(*_settings(own))}"
+    where = f"exchange {error.exchange}, packet {error.packet}"
+    return f"{where}: the others have {held}{ours}; are all members' settings the same?"
+
+
+def _settings(packet: Packet) -> tuple[int, int]:
+    """Return a packet's kind and settings, as errors have them."""
+    if packet.kind == Kind.SUM:
+        return packet.kind, packet.bits_up << 8 | packet.bits
+    return packet.kind, packet.threshold
+
+
+def _say_settings(number: int, settings: int) -> str:
+    """Return a kind of exchange and its settings in words."""
     names = {int(kind): kind.name.lower().replace("_", " ") for kind in Kind}
-    kind = names.get(error.n_items, f"kind {error.n_items}")
-    if error.n_items == Kind.TALLY:
-        kind = f"{kind} with threshold {error.aux}"
-    elif error.n_items == Kind.SUM:
-        kind = f"{kind} of {error.aux >> 8} bits up and {error.aux & 255} down"
-    return f"{where}: the others have a {kind}; are all members' settings the same?"
+    kind = names.get(number, f"kind {number}")
+    if number == Kind.TALLY:
+        return f"{kind} with threshold {settings}"
+    if number == Kind.SUM:
+        return f"{kind} of {settings >> 8} bits up and {settings & 255} down"
+    return kind

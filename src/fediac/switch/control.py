@@ -431,6 +431,10 @@ class ControlPlane:
             return
         if not is_tag_right(data, session.key):
             self.drops["tag"] += 1
+            if isinstance(said, Join):  # it may be a client with another key
+                refusal = Refusal(said.session, said.client, Reason.KEY)
+                public = Keyring().session_key(0, said.session)
+                yield from self._refuse(address, refusal, data, public, now_us)
             return
         answer = (
             self._join(session, said, address, now_us)

@@ -2,8 +2,10 @@
 
 import copy
 import itertools
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
@@ -16,7 +18,16 @@ Fault = Callable[[int, Message], str | None]
 
 @dataclass
 class LocalGrid(Grid):
-    """Nodes are numbered; each has a context, which a test may throw away."""
+    """Nodes are numbered; each has a context, which a test may throw away.
+
+    Attributes:
+        fault: What goes wrong.
+        node_config: Node -> what its config has beside the usual.
+        contexts: Node -> its context, once it was needed.
+        sent: All messages to nodes.
+        run_config: The app's config.
+        is_threaded: Nodes work at the same time, each in a thread.
+    """
 
     app: ClientApp
     n_nodes: int = 4
@@ -24,6 +35,8 @@ class LocalGrid(Grid):
     node_config: dict[int, dict[str, str]] = field(default_factory=dict)
     contexts: dict[int, Context] = field(default_factory=dict)
     sent: list[Message] = field(default_factory=list)
+    is_threaded: bool = False
+    run_config: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
@@ -38,7 +51,7 @@ class LocalGrid(Grid):
                 node_id=node,
                 node_config=config,  # type: ignore[arg-type] # plain values
                 state=RecordDict(),
-                run_config={},
+                run_config=self.run_config,
             )
         return self.contexts[node]
 
@@ -60,17 +73,28 @@ class LocalGrid(Grid):
         for message in messages:
             number = str(next(self._numbers))
             numbers.append(number)
-            self.sent.append(message)
+            metadata = copy.copy(message.metadata)
+            self.sent.append(_message(copy.deepcopy(message.content), metadata))
             node = message.metadata.dst_node_id
             fault = self.fault(node, message)
             if fault == "lost":
                 continue
-            metadata = copy.copy(message.metadata)
             metadata.__dict__["_message_id"] = number
-            content = copy.deepcopy(message.content)
-            got = Message(content, metadata=metadata)  # type: ignore[call-overload] # internal
-            self._replies[number] = self._answer(node, got, fault)
+            got = _message(copy.deepcopy(message.content), metadata)
+            self._start(number, node, got, fault)
         return numbers
+
+    def _start(
+        self, number: str, node: int, message: Message, fault: str | None
+    ) -> None:
+        def work() -> None:
+            self._replies[number] = self._answer(node, message, fault)
+
+        self.context(node)
+        if self.is_threaded:
+            threading.Thread(target=work, daemon=True).start()
+        else:
+            work()
 
     def _answer(self, node: int, message: Message, fault: str | None) -> Message:
         if fault == "error":
@@ -86,3 +110,7 @@ class LocalGrid(Grid):
     ) -> Iterable[Message]:
         del timeout
         return self.pull_messages(self.push_messages(messages))
+
+
+def _message(content: RecordDict, metadata: Any) -> Message:
+    return Message(content, metadata=metadata)  # type: ignore[call-overload] # internal

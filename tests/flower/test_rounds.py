@@ -218,3 +218,15 @@ def test_a_strategy_that_looks_at_each_model_is_refused() -> None:
         "strategy must be one that needs the mean alone, such as FedAvg, FedProx or "
         "FedAdam, got Krum, which looks at each model"
     )
+
+
+def test_once_enough_have_replied_others_are_waited_for_a_while_only() -> Any:
+    def fault(node: Any, message: Any) -> Any:
+        return "lost" if node == 4 and asks(message) == "train" else None
+
+    grid = LocalGrid(make_app(), N_CLIENTS, fault=fault)
+    strategy = CompressedStrategy(
+        FedAvg(fraction_evaluate=0.0), enough=3, grace_s=0.05, **FEDIAC
+    )
+    result = strategy.start(grid, record_of(start()), num_rounds=1)  # timeout: 1 h
+    assert result.train_metrics_clientapp[1]["fediac-members"] == 3

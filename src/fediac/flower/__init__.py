@@ -9,6 +9,7 @@ from fediac.flower.requirement import require_flwr
 require_flwr()
 
 from fediac.flower.mod import CompressMod, compress_mod  # noqa: E402 - flwr is there
+from fediac.flower.page import write_page  # noqa: E402
 from fediac.flower.strategy import CompressedStrategy  # noqa: E402
 
-__all__ = ["CompressMod", "CompressedStrategy", "compress_mod"]
+__all__ = ["CompressMod", "CompressedStrategy", "compress_mod", "write_page"]

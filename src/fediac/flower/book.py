@@ -123,10 +123,15 @@ class Book:
         """Return a new session's number, once it is written down."""
         now_ms = time.time_ns() // 1_000_000
         self._newest = session_number(now_ms, self._newest, secrets.randbits(16))
-        if self._journal is not None:
-            record = Numbered(self.epoch, self._newest, round_number, tuple(members))
-            self._journal.append(record)
+        self.note(self._newest, round_number, members)
         return self._newest
+
+    def note(self, session: int, round_number: int, members: Sequence[int]) -> None:
+        """Write down that a session's number is taken."""
+        self._newest = max(self._newest, session)
+        if self._journal is not None:
+            record = Numbered(self.epoch, session, round_number, tuple(members))
+            self._journal.append(record)
 
     def commit(
         self, session: int, commit: Commit, kept: Kept, members: Sequence[int]

@@ -18,10 +18,15 @@ class PromptGrid(Grid):
 
     Args:
         grid: Carries the messages.
+        enough: With so many replies it waits no longer than ``grace_s`` for others.
+        grace_s: None: it waits for all of them, as Flower does.
     """
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(
+        self, grid: Grid, *, enough: int = 1, grace_s: float | None = None
+    ) -> None:
         self._grid = grid
+        self._enough, self._grace_s = enough, grace_s
 
     def set_run(self, run: Any) -> None:  # noqa: ANN401 - Flower's
         """Say which run this is."""
@@ -55,17 +60,40 @@ class PromptGrid(Grid):
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
         """Send messages; return the replies that come in time."""
-        waiting = set(self.push_messages(messages))
-        until_s = None if timeout is None else time.monotonic() + timeout
-        replies: list[Message] = []
-        pause_s = _FIRST_PAUSE_S
-        while waiting:
-            found = list(self.pull_messages(waiting)) if waiting else []
-            replies += found
-            waiting -= {each.metadata.reply_to_message_id for each in found}
-            if until_s is not None and time.monotonic() >= until_s:
-                break
-            if waiting:
-                pause_s = _FIRST_PAUSE_S if found else min(1.5 * pause_s, _MAX_PAUSE_S)
-                time.sleep(pause_s)
-        return replies
+        sent = self.push_messages(messages)
+        grace = None if self._grace_s is None else (self._enough, self._grace_s)
+        return collect(self._grid, sent, timeout=timeout, grace=grace)
+
+
+def collect(
+    grid: Grid,
+    ids: Iterable[str],
+    *,
+    timeout: float | None,
+    grace: tuple[int, float] | None = None,
+) -> list[Message]:
+    """Return the replies to messages, as many as come in time.
+
+    Args:
+        grid: Has sent them.
+        ids: Their numbers.
+        timeout: Seconds; None: until all are here.
+        grace: After so many replies, wait for others no longer than so many seconds.
+    """
+    waiting = set(ids)
+    until_s = None if timeout is None else time.monotonic() + timeout
+    replies: list[Message] = []
+    pause_s = _FIRST_PAUSE_S
+    while waiting:
+        found = list(grid.pull_messages(waiting))
+        replies += found
+        waiting -= {each.metadata.reply_to_message_id for each in found}
+        if grace is not None and len(replies) >= grace[0]:
+            end_s = time.monotonic() + grace[1]
+            until_s, grace = end_s if until_s is None else min(until_s, end_s), None
+        if until_s is not None and time.monotonic() >= until_s:
+            break
+        if waiting:
+            pause_s = _FIRST_PAUSE_S if found else min(1.5 * pause_s, _MAX_PAUSE_S)
+            time.sleep(pause_s)
+    return replies

@@ -66,9 +66,11 @@ class Inner:
         for name, value in vars(self.strategy).items():
             if isinstance(value, ArrayRecord):
                 found[name] = {"record": arrays_of(value)}
+            elif _is_arrays(value) and isinstance(value, dict):
+                kept = {key: np.asarray(each) for key, each in value.items()}
+                found[name] = {"dict": kept}
             elif _is_arrays(value):
-                is_dict = isinstance(value, dict)
-                found[name] = {"dict": value} if is_dict else {"list": list(value)}
+                found[name] = {"list": [np.asarray(each) for each in value]}
         return found
 
     def restore(self, kept: Mapping[str, Any]) -> None:

@@ -23,12 +23,15 @@ from fediac.errors import FediacError, RemoteProtocolError
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.holdings import disk_of
 from fediac.flower.pair import PairRun, Place, Trained
-from fediac.flower.records import Parcel, array_record, arrays_of
+from fediac.flower.records import Parcel, array_record, arrays_of, count_bytes
+from fediac.flower.road import own_key
 from fediac.flower.words import VERSION, digest_of, form_of, version_problem
 from fediac.names import is_own
+from fediac.remote.switch_client import SwitchClient
 from fediac.sessions.client import Attempt, Holdings, Work
-from fediac.sessions.messages import Model, Start
+from fediac.sessions.messages import Model, Start, Step
 from fediac.transports.forms import Form
+from fediac.transports.statistics import STATISTICS_PHASE
 
 
 class CompressMod:
@@ -101,18 +104,17 @@ class _Client:
         if told["epoch"] > self._holds.epoch:
             self._save(replace(self._holds, epoch=told["epoch"]))
         self._settle()
-        ask = told["ask"]
-        if ask == "answers":
-            return self._go_on(message)
+        in_session = {"answers": self._go_on, "switch": self._go_by_road}
+        if told["ask"] in in_session:
+            return in_session[told["ask"]](message)
         if self._holds.attempt is not None:
             return self._reply(message, lacks="verdict")
-        if ask == "settle":
+        if told["ask"] == "settle":
             return self._reply(message)
         if not self._has_model(message):
             return self._reply(message, lacks="model")
-        if ask == "train":
-            return self._train(message, call_next)
-        return self._evaluate(message, call_next)
+        begin = self._train if told["ask"] == "train" else self._evaluate
+        return begin(message, call_next)
 
     # How its last session ended
 
@@ -178,8 +180,8 @@ class _Client:
         except FediacError as error:
             return self._reply(message, problem=str(error))
         parcel = Parcel()
-        parcel.add_all("asked", run.asked)
-        parcel.values["n_learned"] = run.n_learned
+        if told["asks"]:
+            parcel.add_all("asked", run.asked)
         return self._reply(reply, parcel=parcel)
 
     def _keep(self, update: Trained, told: Mapping[str, Any]) -> Start:
@@ -243,7 +245,35 @@ class _Client:
             return self._reply(message, problem=str(error))
         parcel = Parcel()
         parcel.add_all("asked", run.asked)
-        parcel.values["n_learned"] = run.n_learned
+        return self._reply(message, parcel=parcel)
+
+    def _go_by_road(self, message: Message) -> Message:
+        """Go through a round over the switch; keep each step before the next one."""
+        told, work = self._told.values, self._holds.work
+        if work is None or work.round_number != told["round"]:
+            return self._reply(message, problem="has no update of this round any more")
+        members = tuple(told["members"])
+        start = Start(told["session"], told["round"], members, 0)
+        attempt = Attempt(start)
+        self._save(replace(self._holds, attempt=attempt, last=start.session))
+        parcel = Parcel()
+        try:
+            run, _ = self._run(start)
+            with SwitchClient(
+                told["switch"],
+                session=start.session,
+                client=members.index(work.update["place"]),
+                key=own_key() or told.get("key"),
+                mtu=told["mtu"],
+            ) as way:
+                while not run.is_over:
+                    step = _carry(way, run, parcel)
+                    run.feed(step)
+                    if not run.is_over:
+                        attempt = Attempt(start, (*attempt.steps, step))
+                        self._save(replace(self._holds, attempt=attempt))
+        except FediacError as error:
+            return self._reply(message, away=str(error))
         return self._reply(message, parcel=parcel)
 
     def _evaluate(self, message: Message, call_next: ClientAppCallable) -> Message:
@@ -293,10 +323,24 @@ def _reply(message: Message, parcel: Parcel) -> Message:
     is_reply = bool(message.metadata.reply_to_message_id)
     reply = message if is_reply else Message(RecordDict(), reply_to=message)
     parcel.put(reply.content)
-    for name in ("refusal", "problem"):
+    for name in ("refusal", "problem", "away"):
         if name in parcel.values:
             log(WARNING, "fediac: %s", parcel.values[name])
     return reply
+
+
+def _carry(way: SwitchClient, run: PairRun, parcel: Parcel) -> Step:
+    """Return the answers to what is asked; count the bytes of both."""
+    answers = []
+    for place, each in enumerate(run.asked):
+        answer = way.carry({way.client: each})
+        answers.append(answer)
+        phase = each.phase if place < run.n_learned else STATISTICS_PHASE
+        for direction, sent in (("up", each), ("down", answer)):
+            name = f"{direction}.bytes.{phase}"
+            n_bytes = parcel.values.get(name, 0) + count_bytes([sent])
+            parcel.values[name] = n_bytes
+    return tuple(answers)
 
 
 def _with_unsent(state: State, update: Any) -> State:  # noqa: ANN401 - an array

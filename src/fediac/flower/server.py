@@ -7,6 +7,7 @@ again. Members are told how it ended with the next message they get.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from logging import WARNING
 from typing import Any
 
@@ -19,11 +20,13 @@ from fediac.errors import ConfigError, FediacError, say_count
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.book import Book, Commit, Kept
 from fediac.flower.carrying import Asked, Carrier, Traffic
+from fediac.flower.grid import collect
 from fediac.flower.inner import Inner
 from fediac.flower.metrics import RoundMetrics
 from fediac.flower.pair import PairRun, Place, Trained
 from fediac.flower.peers import Peer, Places
 from fediac.flower.records import Parcel, array_record, arrays_of
+from fediac.flower.road import Road, RoadSettings, places_of
 from fediac.flower.words import VERSION, Ask, digest_of, form_of, version_problem
 from fediac.sessions.messages import Step
 from fediac.transports.exchange_checks import require_exchanges
@@ -31,6 +34,9 @@ from fediac.transports.forms import Form
 
 _OBSERVER = (1 << 32) - 1
 """In place of a client's number, for the server's own run of a round."""
+
+_ROAD_REPLY_S, _ROAD_FAILED_S = 30.0, 10.0
+"""How long to wait for what members of a session say of it, once it is over."""
 
 _AFTER = ("evaluate", "settle")
 """What is asked when the round's sessions are over."""
@@ -48,12 +54,25 @@ class ServerSettings:
         seed: Of all that clients draw.
         averages: Whether batch norm's statistics are averaged.
         enough: With fewer clients a round is given up.
+        road: The switch to go over; None: by Flower's messages.
     """
 
     algorithm: Algorithm
     seed: int
     averages: bool
     enough: int
+    road: RoadSettings | None = None
+
+
+@dataclass(slots=True)
+class _Made:
+    """A round that went through."""
+
+    session: int
+    members: list[int]
+    steps: list[Step]
+    run: PairRun
+    is_by_road: bool = False
 
 
 @dataclass(slots=True)
@@ -89,11 +108,14 @@ class Server:
         self._places = Places(0, {})
         self._asked: _Asked | None = None
         self._traffic = Traffic()
+        self._road: Road | None = None
 
     def begin(self, initial: ArrayRecord, timeout: float) -> tuple[int, ArrayRecord]:
         """Return how many rounds are behind, and the model to go on from."""
         self._timeout = timeout
         kept = self._book.begin()
+        if self.settings.road is not None:
+            self._road = Road(self.settings.road, self._book.job)
         if kept is None:
             return 0, initial
         before = {
@@ -125,9 +147,7 @@ class Server:
         self._places = Places.among(number, nodes)
         if nodes:
             self._places.session = self._book.number(number, sorted(nodes))
-            form = self._form()
-            dim = len(form.flatten(form.like, form.learned))
-            self.settings.algorithm.make(n_clients=len(nodes), dim=dim)
+            self.settings.algorithm.make(n_clients=len(nodes), dim=self._dim())
         return self._ask("train", asked)
 
     def ask_to_evaluate(
@@ -150,6 +170,10 @@ class Server:
 
     def _form(self) -> Form:
         return form_of(self._model, averages=self.settings.averages)
+
+    def _dim(self) -> int:
+        form = self._form()
+        return len(form.flatten(form.like, form.learned))
 
     def _ask(self, ask: Ask, messages: list[Message]) -> list[Message]:
         """Return messages with what each node lacks, and without what it has."""
@@ -177,9 +201,10 @@ class Server:
             n_bytes = sum(each.nbytes for each in self._model.values())
             self._traffic.add("model", "down", n_bytes)
             peer.digest = self._digest
-        parcel.put(content)
         if asked.ask == "train":
+            parcel.values["asks"] = not self._goes_by_road()
             peer.session = self._places.session
+        parcel.put(content)
         return Message(content, node, asked.message_type)
 
     def _parcel(self, node: int, ask: Ask, *, session: int = 0) -> Parcel:
@@ -285,6 +310,8 @@ class Server:
                 peer.session,
             )
             return None
+        if lacks == "verdict":
+            peer.digest = ""  # it could not take a model that came along
         if lacks is None:
             asked.replies[node], asked.parcels[node] = reply, parcel
         return lacks
@@ -304,41 +331,42 @@ class Server:
             return None, None
         self._hear_all(replies)
         asked = self._require_asked()
-        first = {
-            node: wanted
-            for node, parcel in asked.parcels.items()
-            if (wanted := self._exchanges(node, parcel))
-        }
-        made = self._make(number, first)
+        made = self._make(number, list(asked.parcels))
         if made is None:
             log(
                 WARNING,
-                "fediac: round %s is given up: %s of %s left, and it needs %s; what "
-                "they trained stays with them",
+                "fediac: round %s is given up: %s of %s replied, and it needs %s until "
+                "its end; what they trained stays with them",
                 number,
-                len(first),
+                len(asked.parcels),
                 len(self._places),
-                self.settings.enough,
+                max(1, self.settings.enough),
             )
             return None, None
-        session, members, steps, run = made
         form = self._form()
-        mean_model = form.subtract(run.mean(form))
+        mean_model = form.subtract(made.run.mean(form))
         applied = digest_of(mean_model)
-        heard = [asked.replies[node] for node in members]
+        heard = [asked.replies[node] for node in made.members]
         self._model, record = self._inner.aggregate(number, mean_model, heard)
         self._record = array_record(self._model)
         self._digest = digest_of(self._model)
-        kept = Kept(number, self._model, self._inner.keeps())
-        places = tuple(self._places.of[node] for node in members)
-        self._book.commit(session, Commit(places, steps[-1]), kept, members)
-        for node in members:
-            self._peers[node].digest = applied
+        self._commit(number, made, applied)
         metrics = self._metrics.begin(number, record, self._traffic)
-        self._metrics.name_session(number, session, len(members))
-        self._metrics.set(number, "members", len(members))
-        self._metrics.set(number, "lost", len(self._places) - len(members))
+        self._metrics.name_session(number, made.session, len(made.members))
+        self._metrics.set(number, "members", len(made.members))
+        self._metrics.set(number, "lost", len(self._places) - len(made.members))
+        if self._road is not None:
+            self._metrics.set(number, "over-switch", int(made.is_by_road))
         return self._record, metrics
+
+    def _commit(self, number: int, made: _Made, applied: str) -> None:
+        """Write down that a round counts; from then on members have its mean."""
+        kept = Kept(number, self._model, self._inner.keeps())
+        places = tuple(self._places.of[node] for node in made.members)
+        commit = Commit(places, made.steps[-1])
+        self._book.commit(made.session, commit, kept, made.members)
+        for node in made.members:
+            self._peers[node].digest = applied
 
     def _exchanges(self, node: int, parcel: Parcel) -> Asked:
         """Return what a node asks; nothing, if that is no use."""
@@ -348,26 +376,115 @@ class Server:
             log(WARNING, "fediac: node %s: %s", node, error)
             return ()
 
-    def _make(
-        self, number: int, first: Mapping[int, Asked]
-    ) -> tuple[int, list[int], list[Step], PairRun] | None:
-        """Attempt a round until one goes through; None: too few are left."""
+    def _make(self, number: int, ready: list[int]) -> _Made | None:
+        """Make a round, over the switch if there is one; None: too few are left."""
+        members = sorted(ready, key=self._places.of.__getitem__)
+        if self._goes_by_road():
+            made, members = self._go_by_road(number, members)
+            if made is not None:
+                return made
+            session = self._book.number(number, members)
+            first = self._answer(session, members, [])
+        else:
+            session = self._places.session
+            parcels = self._require_asked().parcels
+            first = {node: self._exchanges(node, parcels[node]) for node in members}
+        first = {node: each for node, each in first.items() if each}
+        return self._carry_messages(number, session, first)
+
+    def _carry_messages(
+        self, number: int, session: int, first: Mapping[int, Asked]
+    ) -> _Made | None:
+        """Attempt a round by messages until one goes through.
+
+        Args:
+            number: The round.
+            session: Of the first attempt.
+            first: What members asked first.
+        """
         members = sorted(first, key=self._places.of.__getitem__)
-        session = self._places.session
         while len(members) >= max(1, self.settings.enough):
             steps, run, lost = self._attempt(session, members, first)
             if not lost:
-                return session, members, steps, run
-            log(
-                WARNING,
-                "fediac: round %s goes on without %s, lost in session %s",
-                number,
-                say_count(len(lost), "node"),
-                session,
-            )
+                return _Made(session, members, steps, run)
+            self._say_lost(number, lost, session)
             members = [node for node in members if node not in lost]
             session = self._book.number(number, members)
         return None
+
+    def _say_lost(self, number: int, lost: set[int], session: int) -> None:
+        log(
+            WARNING,
+            "fediac: round %s goes on without %s, lost in session %s",
+            number,
+            say_count(len(lost), "node"),
+            session,
+        )
+
+    def _goes_by_road(self) -> bool:
+        if self._road is None:
+            return False
+        run = self._observer(len(self._places))
+        return self._road.suits(run.compressor, self._dim())
+
+    def _go_by_road(
+        self, number: int, members: list[int]
+    ) -> tuple[_Made | None, list[int]]:
+        """Make a round over the switch; return who is left where that fails."""
+        road = self._road
+        while road is not None and len(members) >= max(1, self.settings.enough):
+            run, ids = self._observer(len(members)), list[str]()
+            begin = partial(self._begin_by_road, road, number, members, ids)
+            passage = road.go(len(members), number, run, begin)
+            asked = self._require_asked()
+            self._hear_road(self._wait(ids, is_over=not passage.why))
+            self._asked = asked
+            if not passage.why:
+                made = _Made(passage.number, members, passage.steps, run)
+                made.is_by_road = True
+                return made, members
+            log(WARNING, "fediac: round %s: %s", number, passage.why)
+            lost = places_of(passage.lost, members)
+            if not lost:
+                log(WARNING, "fediac: round %s goes over Flower's messages", number)
+                return None, members
+            self._say_lost(number, lost, passage.number)
+            members = [node for node in members if node not in lost]
+        return None, members
+
+    def _begin_by_road(
+        self, road: Road, number: int, members: list[int], ids: list[str], session: int
+    ) -> None:
+        """Tell members of a session that is open at the switch."""
+        self._book.note(session, number, members)
+        messages = []
+        for node in members:
+            parcel = self._parcel(node, "switch", session=session)
+            places = [self._places.of[each] for each in members]
+            parcel.values |= {"session": session, "members": places, **road.told()}
+            content = RecordDict()
+            parcel.put(content)
+            messages.append(Message(content, node, MessageType.TRAIN))
+            self._peers[node].session = session
+        if self._grid is not None:
+            ids += self._grid.push_messages(messages)
+
+    def _wait(self, ids: list[str], *, is_over: bool) -> list[Message]:
+        """Return the replies of members of a session, which is over for the server."""
+        if self._grid is None:
+            return []
+        limit_s = _ROAD_REPLY_S if is_over else _ROAD_FAILED_S
+        return collect(self._grid, ids, timeout=limit_s)
+
+    def _hear_road(self, replies: list[Message]) -> None:
+        self._asked = _Asked("switch", MessageType.TRAIN, {})
+        for reply in replies:
+            self._hear(reply, self._asked)
+        for parcel in self._asked.parcels.values():
+            for name, n_bytes in parcel.values.items():
+                way, _, phase = name.partition(".bytes.")
+                if phase:
+                    self._traffic.add(phase, way, n_bytes)
 
     def _attempt(
         self, session: int, members: list[int], first: Mapping[int, Asked]
@@ -410,10 +527,11 @@ class Server:
             parcel.values |= {
                 "session": session,
                 "members": [self._places.of[each] for each in members],
-                "first_step": len(steps) - 1,
-                "n_steps": 1,
+                "first_step": max(0, len(steps) - 1),
+                "n_steps": min(1, len(steps)),
             }
-            parcel.add_all("step0", steps[-1])
+            if steps:
+                parcel.add_all("step0", steps[-1])
             content = RecordDict()
             parcel.put(content)
             messages.append(Message(content, node, MessageType.TRAIN))
@@ -450,8 +568,8 @@ class Server:
         for node in there.intersection(waiting):
             content = RecordDict()
             self._parcel(node, "settle").put(content)
-            messages.append(Message(content, node, MessageType.EVALUATE))
-        self._asked = _Asked("settle", MessageType.EVALUATE, {})
+            messages.append(Message(content, node, MessageType.TRAIN))
+        self._asked = _Asked("settle", MessageType.TRAIN, {})
         for reply in self._send(messages):
             self._hear(reply, self._asked)
 

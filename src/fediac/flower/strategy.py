@@ -31,6 +31,7 @@ from fediac.flower.algorithm import Algorithm
 from fediac.flower.book import Book
 from fediac.flower.grid import PromptGrid
 from fediac.flower.inner import Inner
+from fediac.flower.road import RoadSettings
 from fediac.flower.server import Server, ServerSettings
 
 _NEED_EVERY_MODEL = (
@@ -62,11 +63,19 @@ class CompressedStrategy(Strategy):
             24 bits, or ``leave`` them as they were.
         enough: With fewer clients a round is given up; what they trained goes into
             their residuals.
+        grace_s: Once ``enough`` clients have replied, how long to wait for the others;
+            None: until Flower's timeout, or until Flower knows that they are gone.
         folder: Where journal and model outlive the ServerApp.
+        switch: ``HOST:PORT`` of a running ``fediac switch``, which then adds votes and
+            levels; by messages where it cannot be reached. The key of its jobs is
+            $FEDIAC_KEY.
+        mtu: The longest IP packet that all paths to the switch take.
+        key_over: ``tls``: Flower's connections are, and clients are told the key over
+            them. Else they have it as $FEDIAC_KEY, unless all is on the loopback.
         settings: The algorithm's, such as ``n_votes="1%"``; ``preset="lean"``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, by name
         self,
         strategy: Strategy,
         algorithm: str = "fediac",
@@ -74,7 +83,11 @@ class CompressedStrategy(Strategy):
         seed: int = 0,
         statistics: str = "average",
         enough: int = 1,
+        grace_s: float | None = None,
         folder: str | Path | None = None,
+        switch: str | None = None,
+        mtu: int = 1500,
+        key_over: str = "",
         **settings: Any,  # noqa: ANN401 - an algorithm's own
     ) -> None:
         if isinstance(strategy, _NEED_EVERY_MODEL):
@@ -89,10 +102,12 @@ class CompressedStrategy(Strategy):
             )
         self._inner = Inner(strategy)
         self._book = Book(None if folder is None else Path(folder))
+        road = None if switch is None else RoadSettings(switch, mtu, key_over)
         known = ServerSettings(
-            Algorithm(algorithm, settings), seed, statistics == "average", enough
+            Algorithm(algorithm, settings), seed, statistics == "average", enough, road
         )
         self._server = Server(known, self._book, self._inner)
+        self._enough, self._grace_s = enough, grace_s
         self._behind = 0
         self._n_rounds: int | None = None
 
@@ -175,7 +190,7 @@ class CompressedStrategy(Strategy):
         shifted = evaluate_fn and (lambda at, model: evaluate_fn(at + behind, model))
         try:
             result = super().start(
-                PromptGrid(grid),
+                PromptGrid(grid, enough=self._enough, grace_s=self._grace_s),
                 arrays,
                 max(0, num_rounds - behind),
                 timeout,

@@ -1,0 +1,1 @@
+"""fediacexample: federated learning with FediAC inside Flower."""

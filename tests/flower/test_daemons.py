@@ -1,0 +1,74 @@
+"""The example app for real: under ``flwr run``, in simulation and with SuperNodes."""
+
+import json
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from examples.flower import run_local
+
+FOLDER = Path(run_local.__file__).parent
+N_SIMULATED = 20
+
+
+def rows(page: Path) -> list[list[str]]:
+    """Return the cells of a page's table of rounds."""
+    body = page.read_text().split("<tbody>")[1].split("</tbody>")[0]
+    return [
+        [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
+        for row in body.split("<tr>")[1:]
+    ]
+
+
+def test_flwr_run_simulates_twenty_nodes(tmp_path: Path) -> None:
+    config: dict[str, Any] = {
+        "num-server-rounds": 2,
+        "min-nodes": N_SIMULATED,
+        "page": str(tmp_path / "page.html"),
+    }
+    with ExitStack() as stack:
+        run_local.start_superlink(stack, tmp_path, "--simulation")
+        command = run_local.flwr_run(
+            tmp_path,
+            config,
+            "--federation-config",
+            f"num-supernodes={N_SIMULATED}",
+        )
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=run_local.environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = rows(tmp_path / "page.html")
+    assert (first[0], second[0]) == ("1", "2")
+    assert (second[2], second[3]) == (str(N_SIMULATED), "0")
+    assert float(second[1]) > 0.6
+
+
+def test_a_deployment_loses_a_node_gets_it_back_and_leaves_a_page(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, str(FOLDER / "run_local.py")]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path), "--rounds", "3"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "run_local: kill SuperNode 3" in done.stdout
+    assert "run_local: SuperNode 3 comes back" in done.stdout
+    first, second, _third = rows(tmp_path / "report.html")
+    assert (first[-1], second[-1]) == ("yes", "yes")
+    assert int(first[2]) >= 3
+    assert (second[2], second[3]) == ("3", "1")
+    journal = tmp_path / "server" / "journal"
+    assert journal.read_bytes().startswith(b"fediac journal 1")
+    assert json.loads((tmp_path / "server" / "job").read_text()) > 0
+    assert list((tmp_path / "node3").glob("*/holdings"))

@@ -1,0 +1,116 @@
+"""Rounds over a running switch, with Flower as the control plane."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flwr.app import Message
+from flwr.serverapp.strategy import FedAvg
+
+from fediac.errors import ArgumentError
+from fediac.flower import CompressedStrategy, road
+from tests.flower.apps import N_CLIENTS, SEED, in_memory, make_app, record_of, start
+from tests.flower.local_grid import LocalGrid
+from tests.flower.test_rounds import FEDIAC, asks, require_same, round_of
+from tests.switches import RunningSwitch, running_switch
+
+
+@pytest.fixture
+def switch() -> Iterator[RunningSwitch]:
+    with running_switch() as running:
+        yield running
+
+
+def run(
+    address: str, grid: LocalGrid, algorithm: str = "fediac", **settings: Any
+) -> Any:
+    grid.is_threaded = True
+    strategy = CompressedStrategy(
+        FedAvg(fraction_evaluate=0.0), algorithm, seed=SEED, switch=address, **settings
+    )
+    return strategy.start(grid, record_of(start()), num_rounds=2, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings"),
+    [("fediac", FEDIAC), ("switchml", {}), ("omnireduce", {})],
+)
+def test_rounds_over_the_switch_are_those_in_memory(
+    switch: RunningSwitch, algorithm: str, settings: dict[str, Any]
+) -> None:
+    grid = LocalGrid(make_app(), N_CLIENTS)
+    result = run(str(switch.endpoint), grid, algorithm, **settings)
+    model, _, history = in_memory(algorithm, settings, 2)
+    require_same(result.arrays, model)
+    for number, each in enumerate(history, start=1):
+        metrics = result.train_metrics_clientapp[number]
+        assert metrics["fediac-over-switch"] == 1
+        assert metrics["fediac-gamma"] == pytest.approx(each.facts.gamma, abs=1e-12)
+        assert metrics["fediac-bytes-up"] > 0
+    assert {asks(each) for each in grid.sent} == {"train", "switch", "settle"}
+
+
+def test_without_a_switch_rounds_go_over_messages_and_say_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_switch() as gone:
+        address = str(gone.endpoint)
+        gone.stop()
+    monkeypatch.setattr(road, "_PATIENCE_S", 0.2)
+    result = run(address, LocalGrid(make_app(), N_CLIENTS), **FEDIAC)
+    model, _, _ = in_memory("fediac", FEDIAC, 2)
+    require_same(result.arrays, model)
+    assert result.train_metrics_clientapp[1]["fediac-over-switch"] == 0
+    assert "fediac: round 1 goes over Flower's messages" in caplog.text
+
+
+def test_a_node_that_dies_in_the_session_does_not_stop_the_others(
+    switch: RunningSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(node: int, message: Message) -> str | None:
+        is_it = (asks(message), round_of(message), node) == ("switch", 2, 3)
+        return "lost" if is_it else None
+
+    monkeypatch.setattr(road, "_SILENCE_S", 1.0)
+    monkeypatch.setattr("fediac.flower.server._ROAD_FAILED_S", 0.1)
+    grid = LocalGrid(make_app(), N_CLIENTS, fault=fault)
+    result = run(str(switch.endpoint), grid, **FEDIAC)
+    model, _, _ = in_memory("fediac", FEDIAC, 2, [(2, 2)])
+    require_same(result.arrays, model)
+    metrics = result.train_metrics_clientapp[2]
+    assert (metrics["fediac-members"], metrics["fediac-over-switch"]) == (3, 1)
+
+
+def test_floats_go_to_the_server_app_and_not_over_the_switch(
+    switch: RunningSwitch, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = run(str(switch.endpoint), LocalGrid(make_app(), N_CLIENTS), "topk")
+    model, _, _ = in_memory("topk", {}, 2)
+    require_same(result.arrays, model)
+    assert result.train_metrics_clientapp[1]["fediac-over-switch"] == 0
+    assert caplog.text.count("topk sends floats to a far server") == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "key_over", "is_told"),
+    [
+        ("127.0.0.1:4900", "", True),
+        ("[::1]:4900", "", True),
+        ("10.1.2.3:4900", "", False),
+        ("10.1.2.3:4900", "tls", True),
+    ],
+)
+def test_the_key_is_told_over_tls_or_on_the_loopback_only(
+    monkeypatch: pytest.MonkeyPatch, address: str, key_over: str, is_told: object
+) -> None:
+    monkeypatch.setenv("FEDIAC_KEY", "ab" * 32)
+    settings = road.RoadSettings(address, key_over=key_over)
+    assert ("key" in road.Road(settings, job=1).told()) == is_told
+
+
+def test_another_word_for_tls_is_refused() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        CompressedStrategy(FedAvg(), switch="10.1.2.3:4900", key_over="yes")
+    assert str(caught.value) == (
+        "key_over must be 'tls', if Flower's connections are, or empty, got 'yes'"
+    )

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 from nbclient import NotebookClient
 
 from fediac.cli.entry import app
+from fediac.runs.settings.tables import parse_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -69,6 +71,13 @@ def test_many_commands_are_looked_at() -> None:
 def test_a_command_that_is_none_is_noticed() -> None:
     with pytest.raises(Exception, match="No such option: --rouds"):
         parse(["simulate", "--rouds", "3"])
+
+
+def test_every_settings_file_is_one_that_a_run_takes() -> None:
+    blocks = [(page, block) for page in PAGES for block in fences(page, "toml")]
+    assert len(blocks) >= 3
+    for page, block in blocks:
+        parse_file(tomllib.loads(block), source=page.name)
 
 
 def test_the_page_on_commands_has_every_command() -> None:

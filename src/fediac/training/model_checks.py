@@ -112,20 +112,15 @@ def _check_scores(scores: object, n_classes: int) -> None:
         raise ArgumentError("model", f"{rule}, got shape {shape} for 2 examples")
 
 
-def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
-    """Refuse a model that is not repeatable or cannot be recorded on CUDA.
+def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> bool:
+    """Return whether a model draws numbers; refuse one that cannot be recorded.
 
-    Clients train side by side there, so which client draws which number would vary;
-    and a recorded step cannot ask how many batches there were before it.
+    A recorded step cannot ask how many batches there were before it.
 
     Raises:
-        ArgumentError: As `try_model`; or it draws numbers, or counts batches.
+        ArgumentError: As `try_model`; or it counts batches.
     """
-    if try_model(module, inputs, n_classes):
-        raise ArgumentError(
-            "model",
-            "must draw no random numbers (dropout) on CUDA; train it on the CPU",
-        )
+    draws = try_model(module, inputs, n_classes)
     for each in module.modules():
         is_norm = isinstance(each, nn.modules.batchnorm._NormBase)
         if is_norm and each.momentum is None and each.num_batches_tracked is not None:
@@ -134,3 +129,4 @@ def check_for_cuda(module: nn.Module, inputs: Tensor, n_classes: int) -> None:
                 f"must give {type(each).__name__} a momentum on CUDA, got None; train "
                 "it on the CPU",
             )
+    return draws

@@ -6,6 +6,7 @@ replicas of the model run side by side on their own streams. Nothing leaves the 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError
+from fediac.training.cuda.numbers import OwnNumbers, drawing, try_draws
 from fediac.training.cuda.replica import (
     Batch,
     Data,
@@ -105,8 +107,11 @@ class CudaEngine:
         module = build()
         two = Examples(dataset.train.images[:2], dataset.train.labels[:2])
         inputs, _ = normalize(two, dataset)
-        check_for_cuda(module, inputs, dataset.n_classes)
-        kernels = find_kernels() if can_trace(module, inputs) else None
+        draws = check_for_cuda(module, inputs, dataset.n_classes)
+        if draws:
+            try_draws(module, inputs)
+        has_graph = not draws and can_trace(module, inputs)
+        kernels = find_kernels() if has_graph else None
         self.model = flatten_model(module, device=device)
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch has none
         n_steps = max(settings.n_steps(len(each)) for each in clients)
@@ -117,10 +122,13 @@ class CudaEngine:
                 Batch.first(settings.batch_size, n_steps, device),
                 aside,
                 kernels,
+                draws=draws,
             )
             for _ in range(_n_replicas(len(clients), n_at_once))
         ]
         self._judge = flatten_model(build(), device=device)
+        first = torch.zeros(1, dtype=torch.int64, device=device)
+        self._numbers = OwnNumbers(first) if draws else None
 
     def close(self) -> None:
         """Free the device's memory, once nothing on the device uses it."""
@@ -188,7 +196,7 @@ class CudaEngine:
             examples = mine[batches.reshape(-1).to(mine.device)]
             replica.stream.wait_stream(torch.cuda.current_stream())
             start = this.starts[client]
-            yield from replica.train(start, examples, len(batches), this.rate)
+            yield from replica.train(start, examples, len(batches), this.rate, stream)
             changes = replica.changes(start)
             event = replica.stream.record_event()
             # ``examples`` is kept until its stream has read it.
@@ -219,7 +227,14 @@ class CudaEngine:
         batches = mine[rows.to(mine.device)]
         self._judge.statistics.copy_(self.model.statistics)
         inputs = (self._train_data.pick(each)[0] for each in batches)
-        return Measured(measure(self._judge, inputs), n_examples=batches.numel())
+        with self._drawing(stream):
+            statistics = measure(self._judge, inputs)
+        return Measured(statistics, n_examples=batches.numel())
+
+    def _drawing(self, stream: Stream) -> AbstractContextManager[None]:
+        if self._numbers is not None:
+            self._numbers.set_key(stream)
+        return drawing(self._numbers)
 
     @torch.no_grad()
     def evaluate(self) -> Evaluation:
@@ -228,7 +243,8 @@ class CudaEngine:
         judge.parameters.copy_(self.model.parameters)
         judge.statistics.copy_(self.model.statistics)
         judge.module.eval()
-        with repeating():
+        stream = Stream(self._seed, 0, 0).purpose("evaluation")
+        with repeating(), self._drawing(stream):
             return self._score(judge)
 
     def _score(self, judge: FlatModel) -> Evaluation:

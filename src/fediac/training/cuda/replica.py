@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fediac import native
+from fediac.core.rng import Stream
+from fediac.errors import ArgumentError
 from fediac.native import StepKernels
 from fediac.training.cuda.descent import Descent, NarrowDescent, PlainDescent
+from fediac.training.cuda.numbers import OwnNumbers, drawing
 from fediac.training.cuda.tracing import join_norms, narrow_layers, takes_narrow, trace
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.flat_model import FlatModel
@@ -181,6 +184,8 @@ class Replica:
         batch: Batch,
         aside: torch.cuda.Stream,
         kernels: StepKernels | None,
+        *,
+        draws: bool = False,
     ) -> None:
         self.model = model
         model.module.train()
@@ -195,6 +200,7 @@ class Replica:
         self._batch = batch
         self._rate = torch.zeros((), device=device)
         self._loss = torch.zeros((), device=device)
+        self._numbers = OwnNumbers(batch.step) if draws else None
         self._plan = _make_plan(model, self._rate, kernels)
         self._graph = self._capture(aside)
 
@@ -206,7 +212,7 @@ class Replica:
 
     def _run_step(self) -> None:
         images, labels = self._pick()
-        with in_bfloat16():
+        with in_bfloat16(), drawing(self._numbers):
             loss = functional.cross_entropy(self._plan.network(images), labels)
         # Without a gradient to add to, backward hands over its own: no copies.
         self._plan.descent.forget()
@@ -222,11 +228,18 @@ class Replica:
 
     def _record(self, aside: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         aside.wait_stream(torch.cuda.current_stream())
+        before = torch.cuda.get_rng_state()
         with torch.cuda.stream(aside):
             for _ in range(_N_WARMUP_STEPS):
                 self._run_step()
                 self._batch.step.zero_()
         torch.cuda.synchronize()
+        if not torch.equal(before, torch.cuda.get_rng_state()):
+            raise ArgumentError(
+                "model",
+                "must draw its random numbers by PyTorch's operations on CUDA, got "
+                "some that a kernel draws; train it on the CPU",
+            )
         graph = torch.cuda.CUDAGraph()
         # PyTorch has one cuBLAS workspace a stream. Graphs recorded on one stream share
         # it, and replayed side by side, as replicas are, they would write over each
@@ -238,9 +251,22 @@ class Replica:
         return graph
 
     def train(
-        self, start: Start, examples: Tensor, n_steps: int, rate: float
+        self,
+        start: Start,
+        examples: Tensor,
+        n_steps: int,
+        rate: float,
+        stream: Stream,
     ) -> Iterator[None]:
-        """Queue a client's training on this replica's stream, a step at a time."""
+        """Queue a client's training on this replica's stream, a step at a time.
+
+        Args:
+            start: What it begins with.
+            examples: Of all its steps.
+            n_steps: How many steps.
+            rate: The learning rate.
+            stream: What its layers draw.
+        """
         with torch.cuda.stream(self.stream):
             self.model.parameters.copy_(start.parameters)
             self.model.statistics.copy_(start.statistics)
@@ -251,6 +277,8 @@ class Replica:
             self._batch.step.zero_()
             self._loss.zero_()
             self._rate.fill_(rate)
+            if self._numbers is not None:
+                self._numbers.set_key(stream)
         for _ in range(n_steps):
             with torch.cuda.stream(self.stream):
                 self._graph.replay()

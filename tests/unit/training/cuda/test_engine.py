@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fediac import native
+from fediac.errors import ArgumentError
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.engines import make_engine
 from fediac.training.local import LocalResult
@@ -110,3 +111,59 @@ def test_a_model_that_cannot_be_traced_trains_as_without_kernels() -> None:
     for got, plain in zip(train(build), train(build, has_kernels=False), strict=True):
         assert torch.equal(got.update, plain.update)
         assert torch.equal(got.statistics, plain.statistics)
+
+
+def random_model(_shape: Shape, _n_classes: int) -> nn.Module:
+    return nn.Sequential(
+        *(nn.Conv2d(3, 16, 3, padding=1), nn.Dropout2d(0.2), nn.ReLU()),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(16, 10)),
+    )
+
+
+def test_dropout_repeats_to_the_bit_beside_others_or_alone() -> None:
+    first, again, alone = (
+        train(random_model, n_at_once=number) for number in (3, 3, 1)
+    )
+    for one, two, three in zip(first, again, alone, strict=True):
+        assert torch.equal(one.update, two.update)
+        assert torch.equal(one.update, three.update)
+    assert not torch.equal(first[0].update, first[1].update)
+
+
+def test_dropout_neither_reads_nor_moves_pytorchs_generator() -> None:
+    torch.cuda.manual_seed(1)
+    first, before = train(random_model), torch.cuda.get_rng_state()
+    torch.cuda.manual_seed(2)
+    assert torch.equal(first[0].update, train(random_model)[0].update)
+    torch.cuda.manual_seed(1)
+    assert torch.equal(before, torch.cuda.get_rng_state())
+
+
+def test_every_step_drops_others() -> None:
+    class Zeros(nn.Module):
+        """A model whose loss tells what was dropped."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.scores = nn.Parameter(torch.ones(64, 10))
+
+        def forward(self, images: Tensor) -> Tensor:
+            kept = nn.functional.dropout(self.scores, 0.5)
+            return kept.sum(dim=0).expand(len(images), 10)
+
+    losses = {each.loss for each in train(lambda *_: Zeros())}
+    assert len(losses) == N_CLIENTS
+
+
+def test_a_dropout_inside_a_kernel_is_refused() -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.LSTM(36, 10, num_layers=2, dropout=0.5, batch_first=True)
+
+        def forward(self, images: Tensor) -> Tensor:
+            outputs: Tensor = self.inner(images.flatten(2).mT.reshape(-1, 12, 36))[0]
+            return outputs[:, -1]
+
+    with pytest.raises(ArgumentError, match="must draw"):
+        train(lambda *_: Recurrent())

@@ -29,6 +29,11 @@ class _Readings(Collector):
             ("packets_in", "Datagrams that arrived", reading.packets_in),
             ("packets_out", "Datagrams that were sent", reading.packets_out),
             ("unsent", "Datagrams that the machine refused to send", reading.unsent),
+            (
+                "overrun",
+                "Datagrams that found the receive buffer full",
+                reading.overrun,
+            ),
         ):
             yield CounterMetricFamily(f"fediac_{name}", text, value=value)
         drops = CounterMetricFamily(

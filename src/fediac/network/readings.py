@@ -55,6 +55,7 @@ class Reading:
         used_bytes: Register bytes that hold something.
         drops: Reason -> packets dropped, for the reasons that occurred.
         jobs: Those with a session; unknown where another machine is asked.
+        overrun: Datagrams that came while the receive buffer was full, likewise.
     """
 
     uptime_s: float
@@ -69,6 +70,7 @@ class Reading:
     used_bytes: int
     drops: Mapping[str, int]
     jobs: tuple[JobReading, ...] = ()
+    overrun: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -84,6 +86,8 @@ class Reading:
         ]
         if self.unsent:
             parts.append(f"{self.unsent:,} not sent")
+        if self.overrun:
+            parts.append(f"{self.overrun:,} found the receive buffer full")
         return ", ".join([*parts, say_drops(self.drops)])
 
 
@@ -113,6 +117,7 @@ def read_plane(plane: ControlPlane, now_us: int, last: Reading | None) -> Readin
         used_bytes=sum(each.used_bytes for each in jobs),
         drops=dict(+plane.all_drops),
         jobs=jobs,
+        overrun=traffic.overrun,
     )
 
 

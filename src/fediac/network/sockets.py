@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ NO_SEGMENTS = "FEDIAC_UDP_GSO"
 """In the environment, 0: every answer is a datagram of its own for the kernel, too."""
 
 _SOL_UDP, _UDP_SEGMENT, _UDP_GRO = 17, 103, 104
+_SO_MEMINFO, _N_MEMINFO = 55, 9
 """Linux's numbers; Python has no names for them."""
 
 _CODES = {
@@ -96,6 +98,19 @@ def join_segments(opened: socket.socket) -> bool:
     except OSError:
         return False
     return True
+
+
+def count_overruns(opened: socket.socket) -> int:
+    """Return how many datagrams found a socket's receive buffer full, if that is known.
+
+    Linux knows: it is the last of the numbers that SO_MEMINFO gives.
+    """
+    try:
+        told = opened.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 4 * _N_MEMINFO)
+    except OSError:
+        return 0
+    numbers = struct.unpack(f"={len(told) // 4}I", told)
+    return int(numbers[-1]) if len(numbers) == _N_MEMINFO else 0
 
 
 @contextmanager

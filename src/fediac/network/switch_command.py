@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -118,7 +119,12 @@ class Speaker:
         if self._as_json:
             self._tell("reading", **reading.document())
         elif self._is_live:
-            self._write(f"\r\x1b[2K{reading.line()}")
+            # What does not fit on a line of the terminal would not be written over.
+            room = shutil.get_terminal_size().columns - 1
+            line = reading.line()
+            if len(line) > room:
+                line = line[: room - 1] + "\N{HORIZONTAL ELLIPSIS}"
+            self._write(f"\r\x1b[2K{line}")
 
     def warn(self, text: str) -> None:
         """Say what its user should know."""

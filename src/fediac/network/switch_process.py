@@ -14,7 +14,7 @@ from fediac.native.serving import serve_kernels
 from fediac.network.native_loop import NativeLoop
 from fediac.network.python_loop import PythonLoop, clock_us
 from fediac.network.readings import Reading, read_plane
-from fediac.network.sockets import SwitchSocket
+from fediac.network.sockets import SwitchSocket, count_overruns
 from fediac.switch.control import ControlPlane
 from fediac.switch.sessions import Datagram
 
@@ -51,7 +51,7 @@ class SwitchProcess:
     """
 
     def __init__(self, opened: SwitchSocket, plane: ControlPlane) -> None:
-        self._plane = plane
+        self._plane, self._socket = plane, opened.socket
         self._wake, self._waker = socket.socketpair()
         for each in (self._wake, self._waker):
             each.settimeout(0.0)
@@ -84,7 +84,7 @@ class SwitchProcess:
             now_us = clock_us()
             self._loop.send(self._plane.expire(now_us))
             if now_us >= tick_us:
-                self.reading = read_plane(self._plane, now_us, self.reading)
+                self._read(now_us)
                 show(self.reading)
                 tick_us = now_us + _TICK_US
             deadline_us = self._plane.deadline_us
@@ -92,7 +92,12 @@ class SwitchProcess:
             self._loop.carry(until_us)
             self._look_up()
         self._loop.send(self._plane.stop())
-        self.reading = read_plane(self._plane, clock_us(), self.reading)
+        self._read(clock_us())
+
+    def _read(self, now_us: int) -> None:
+        """Read all counters."""
+        self._plane.traffic.overrun = count_overruns(self._socket)
+        self.reading = read_plane(self._plane, now_us, self.reading)
 
     def _look_up(self) -> None:
         """Forget the bytes that woke the loop."""

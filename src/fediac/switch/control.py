@@ -120,12 +120,14 @@ class Traffic:
         packets_in: Datagrams that arrived.
         packets_out: Datagrams that were sent.
         unsent: Datagrams that the machine refused to send.
+        overrun: Datagrams that came while the receive buffer was full.
     """
 
     started_us: int = 0
     packets_in: int = 0
     packets_out: int = 0
     unsent: int = 0
+    overrun: int = 0
 
 
 class ControlPlane:

@@ -1,7 +1,11 @@
+import io
 import json
+
+import pytest
 
 from fediac.network.metrics import metrics_of
 from fediac.network.readings import Reading, read_plane, read_report
+from fediac.network.switch_command import Speaker
 from fediac.switch.control import ControlPlane, Limits
 from fediac.switch.keys import Keyring
 from fediac.wire.status import N_REASONS, Report
@@ -18,14 +22,32 @@ READING = Reading(
     register_bytes=1 << 20,
     used_bytes=1 << 18,
     drops={"tag": 3, "stale": 1000},
+    overrun=5,
 )
 
 
 def test_a_reading_is_a_line() -> None:
     assert READING.line() == (
         "123,457 packets/s, 2 of 4 jobs, 0.2500 of 1.000 MiB of registers, 1 not sent, "
-        "dropped: stale 1,000, tag 3"
+        "5 found the receive buffer full, dropped: stale 1,000, tag 3"
     )
+
+
+def test_a_live_line_is_no_longer_than_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = []
+    for columns in (40, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        terminal = Terminal()
+        Speaker(terminal, as_json=False).show(READING)
+        shown.append(terminal.getvalue().removeprefix("\r\x1b[2K"))
+    assert shown == ["123,457 packets/s, 2 of 4 jobs, 0.2500…", READING.line()]
+    assert len(shown[0]) == 39
 
 
 def test_a_rate_is_that_since_the_last_reading() -> None:
@@ -56,6 +78,7 @@ def test_prometheus_gets_every_reason_even_those_that_never_occurred() -> None:
     assert 'fediac_dropped_total{reason="tag"} 3.0' in lines
     assert 'fediac_dropped_total{reason="busy"} 0.0' in lines
     assert "fediac_packets_in_total 2e+06" in lines
+    assert "fediac_overrun_total 5.0" in lines
     assert "fediac_used_register_bytes 262144.0" in lines
 
 

@@ -1,5 +1,6 @@
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +8,7 @@ from fediac.network.metrics import metrics_of
 from fediac.network.readings import Reading, read_plane, read_report
 from fediac.network.switch_command import Speaker
 from fediac.switch.control import ControlPlane, Limits
+from fediac.switch.counters import REASONS
 from fediac.switch.keys import Keyring
 from fediac.wire.status import N_REASONS, Report
 
@@ -87,3 +89,11 @@ def test_a_reading_of_drops_is_json() -> None:
     plane.receive([(b"anybody", b"nothing")], 0)
     document = json.loads(json.dumps(read_plane(plane, 1, None).document()))
     assert document["drops"] == {"foreign": 1}
+
+
+def test_the_guide_says_what_every_reason_and_metric_is() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "switch.md").read_text("utf-8")
+    assert [each for each in REASONS if f"| `{each}` |" not in guide] == []
+    shown = metrics_of(READING)[1].decode().splitlines()
+    names = {line.split()[2] for line in shown if line.startswith("# TYPE")}
+    assert [name for name in sorted(names) if f"`{name}" not in guide] == []

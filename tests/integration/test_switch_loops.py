@@ -16,8 +16,10 @@ from fediac.network.python_loop import MAX_PACKET_BYTES, PythonLoop, clock_us
 from fediac.network.sockets import NO_SEGMENTS, open_socket
 from fediac.network.switch_process import Loop
 from fediac.switch.control import ControlPlane, Limits
+from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.keys import Keyring
+from fediac.switch.pipeline import Switch
 from fediac.switch.registers import Layout
 from fediac.wire.control import Alive, Cookie, Join, Open, read_control
 from fediac.wire.header import VERSION
@@ -275,6 +277,33 @@ def test_both_loops_give_the_same_datagrams_and_counters(
         )
     assert planes[0].traffic.packets_out == planes[1].traffic.packets_out > n_answers
     assert planes[0].traffic.unsent == planes[1].traffic.unsent == 0
+
+
+def test_packets_of_one_job_change_no_register_of_another(
+    two: tuple[Bench, Bench],
+) -> None:
+    places = _join_all(two[0])
+    assert places == _join_all(two[1])
+    script = [sent for batch in _script(places, seed=2) for sent in batch]
+    mine = {places[ASKED.session, client] for client in range(3)}
+    number = ASKED.session.to_bytes(8, "big")
+    for bench in two:
+        first = bench.plane.sessions[0].switch
+
+        def state(of: Switch = first) -> tuple[bytes, Counters]:
+            return bytes(of.tables.registers), of.counters
+
+        before = state()
+        for sent in script:
+            if sent[0] in mine and number in sent[1]:
+                bench.exchange([sent])
+        after = state()
+        assert after != before
+        for sent in script:
+            if number not in sent[1]:
+                bench.exchange([sent])
+        assert state() == after
+        assert all(each.switch.counters.aggregations for each in bench.plane.sessions)
 
 
 def test_datagrams_that_the_kernel_joins_are_taken_one_by_one(

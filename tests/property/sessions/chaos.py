@@ -12,6 +12,7 @@ from tests.property.sessions.world import Weather, World
 SHARES = (0.0, 0.02, 0.1, 0.25)
 DELAYS_US = (300, 3_000, 20_000)
 END_US = 15_000_000
+END_STEPS = 20_000
 """How long two rounds may take when nothing goes wrong any more."""
 
 
@@ -125,7 +126,7 @@ def live_through(
             strike(world, rng.choice(np.array(fate.strokes)), rng)
 
 
-def end_well(world: World, *, n_rounds: int = 2) -> None:
+def end_well(world: World, *, n_rounds: int = 2, n_steps: int = END_STEPS) -> None:
     """Stop all that goes wrong: every job must make more rounds, with all clients."""
     world.weather = Weather()
     world.start_clients()
@@ -136,9 +137,10 @@ def end_well(world: World, *, n_rounds: int = 2) -> None:
     world.enough = max(job.n_clients for job in world.jobs)
     for job in world.jobs:
         job.n_rounds = len(job.models) + n_rounds
-    stop_us = world.now_us + END_US
+    stop_us, stop = world.now_us + END_US, world.n_steps + n_steps
     while any(len(job.models) <= job.n_rounds for job in world.jobs):
-        assert world.now_us < stop_us, "nothing goes on: " + "; ".join(
+        is_time = world.now_us < stop_us and world.n_steps < stop
+        assert is_time, "nothing goes on: " + "; ".join(
             f"job {job.number}: {describe(job)}" for job in world.jobs
         )
         world.run(20)

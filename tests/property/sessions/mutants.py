@@ -6,9 +6,9 @@ function again with other text.
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fediac.sessions import aligned as sessions_aligned
@@ -21,6 +21,7 @@ from fediac.switch import aligned, pipeline
 from fediac.switch.pipeline import Switch
 from fediac.wire.header import Kind
 from tests.property.sessions import jobs
+from tests.property.sessions.c_mutants import CChange
 from tests.property.sessions.chaos import Fate, Stroke
 from tests.property.sessions.world import Weather, World
 
@@ -100,21 +101,21 @@ def abort_is_outcome() -> Any:
 @contextmanager
 def journal_after_end() -> Iterator[None]:
     """The commit is written with the next packet, when clients have been told."""
-    late: dict[int, Any] = {}
     send = Coordinator.send
 
     def write(self: Any, record: Any) -> None:
         if isinstance(record, Committed):
-            late[id(self)] = record
+            self.late_record = record
         else:
             self._journal.append(record)
         self._ledger.note(record)
 
     def send_later(self: Any, now_us: int) -> list[bytes]:
-        record = late.get(id(self))
-        if record is not None and now_us > self.written_us + 20_000:
-            self._journal.append(late.pop(id(self)))
-        self.written_us = now_us
+        record = vars(self).get("late_record")
+        if record is not None and now_us > self.sent_us + 20_000:
+            self._journal.append(record)
+            self.late_record = None
+        self.sent_us = now_us
         return send(self, now_us)
 
     with put(Coordinator, "_write", write), put(Coordinator, "send", send_later):
@@ -125,7 +126,6 @@ def journal_after_end() -> Iterator[None]:
 def session_rejoined() -> Iterator[None]:
     """A coordinator goes on with the session that its journal has last."""
     begin = Coordinator._try_begin
-    tried: set[int] = set()
 
     def rejoin(self: Any, now_us: int) -> None:
         numbers = [
@@ -134,10 +134,10 @@ def session_rejoined() -> Iterator[None]:
             if isinstance(each, Numbered) and each.session not in self._ledger.commits
         ]
         is_last = numbers and numbers[-1].session == self._ledger.last
-        if not is_last or id(self) in tried or self._wanted is None:
+        if not is_last or vars(self).get("has_tried") or self._wanted is None:
             begin(self, now_us)
             return
-        tried.add(id(self))
+        self.has_tried = True
         record = numbers[-1]
         settings, epoch = self._settings, self._epoch
         self._settings = replace(settings, draw_number=lambda _: record.session)
@@ -191,33 +191,90 @@ def old_epoch_commits() -> Any:
 
 
 @dataclass(frozen=True)
+class Habitat:
+    """A kind of world, and how it is treated.
+
+    Attributes:
+        fate: What happens there.
+        algorithm: Of the only job.
+        n_clients: Of it.
+        is_gentle: Whether no session may fail.
+        n_steps: How long the world lives before it ends well, or does not.
+    """
+
+    fate: Fate
+    algorithm: str = "fediac"
+    n_clients: int = 3
+    is_gentle: bool = False
+    n_steps: int = 600
+
+    def world(self, seed: int) -> World:
+        """Return such a world."""
+        return World(
+            seed,
+            algorithms=[self.algorithm],
+            n_clients=self.n_clients,
+            is_gentle=self.is_gentle,
+        )
+
+
+STORMY = Habitat(Fate(0.3, 30))
+LOSSY = Habitat(
+    Fate(1.0, weather=Weather(0.15, 0.1, 0.05, 300)), "switchml", is_gentle=True
+)
+"""Nobody is killed; many packets, so that slots are used again."""
+
+LATE = Habitat(
+    Fate(1.0, weather=Weather(0.0, 0.5, 0.0, 300, 0.1)), "switchml", is_gentle=True
+)
+"""Nothing is lost, and copies come when the slots have gone on."""
+
+FORGETFUL = Habitat(Fate(0.0, 200, (Stroke.SWITCH_KILLED,)), "switchml")
+RESTLESS = Habitat(
+    Fate(0.0, 20, (Stroke.COORDINATOR_KILLED,), Weather(0.05, 0.0, 0.0, 300, 0.05)),
+    n_clients=1,
+    n_steps=1500,
+)
+LONELY = Habitat(Fate(0.0, 60, (Stroke.CLIENT_STOPPED, Stroke.CLIENTS_STARTED)))
+DOUBLED = Habitat(Fate(0.0, 40, (Stroke.COORDINATOR_DOUBLED,)))
+
+
+@dataclass(frozen=True)
 class Mutant:
     """A mistake, and the kind of world that shows it soon.
 
     Attributes:
         apply: Makes the mistake inside a block.
-        algorithms: What the world's jobs run.
-        fate: How that is treated.
-        n_steps: How many a world lives before it ends well, or does not.
+        habitat: Where.
+        in_c: The same mistake in the switch's C code, if it is one of the switch.
     """
 
     apply: Callable[[], AbstractContextManager[None]]
-    algorithms: Sequence[str] = ("fediac",)
-    fate: Fate = field(default_factory=lambda: Fate(0.3, 30))
-    n_steps: int = 600
-
-    def world(self, seed: int) -> World:
-        """Return such a world."""
-        return World(seed, algorithms=self.algorithms, n_clients=3)
+    habitat: Habitat = STORMY
+    in_c: CChange | None = None
 
 
 _COMPLETE = "count == region.job.present.bit_count()"
-_LONG, _CALM = ("switchml",), Fate(calm=1.0)
-"""Many packets, so that slots are used again, and nobody who is killed."""
+_COMPLETE_IN_C = "slot.count == region->job->n_present"
+_FREE_IN_C = """{
+    Slot freed = slot;
+    freed.state = slot.state == COMPLETE ? FREE : slot.state;
+    write_slot(at, freed);
+}"""
 
 
-def _text(owner: Any, name: str, *changes: tuple[str, str], **how: Any) -> Mutant:
-    return Mutant(lambda: mutate(owner, name, *changes), **how)
+def _in_c(*changes: tuple[str, str]) -> CChange:
+    return CChange("switch_aligned.c", dict(changes))
+
+
+def _text(
+    owner: Any,
+    name: str,
+    *changes: tuple[str, str],
+    habitat: Habitat = STORMY,
+    in_c: CChange | None = None,
+) -> Mutant:
+    return Mutant(lambda: mutate(owner, name, *changes), habitat, in_c)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -225,49 +282,70 @@ MUTANTS: dict[str, Mutant] = {
         sessions_aligned,
         "half_of",
         ("n_slots // 2", "n_slots // 2 + 1"),
-        algorithms=_LONG,
-        fate=_CALM,
+        habitat=LOSSY,
     ),
-    "SLOT_REUSED_EARLY": Mutant(slot_reused_early, _LONG, _CALM),
+    "SLOT_REUSED_EARLY": Mutant(
+        slot_reused_early,
+        LOSSY,
+        _in_c(
+            ("header->packet % n_slots", "header->packet % ((n_slots + 1) / 2)"),
+            ("check_turn(&slot, header->packet, n_slots)", "KEPT"),
+        ),
+    ),
     "QUORUM": _text(
-        aligned, "_contribute", (_COMPLETE, f"1 + {_COMPLETE.replace('==', '>=')}")
+        aligned,
+        "_contribute",
+        (_COMPLETE, f"1 + {_COMPLETE.replace('==', '>=')}"),
+        in_c=_in_c((_COMPLETE_IN_C, f"1 + {_COMPLETE_IN_C.replace('==', '>=')}")),
     ),
     "OBSERVER_NOT_COUNTED": _text(
-        aligned, "_contribute", (_COMPLETE, f"{_COMPLETE} - region.job.n_observers")
+        aligned,
+        "_contribute",
+        (_COMPLETE, f"{_COMPLETE} - region.job.n_observers"),
+        in_c=_in_c((_COMPLETE_IN_C, f"{_COMPLETE_IN_C} - region->job->n_observers")),
     ),
     "NO_DUPLICATE_CHECK": _text(
-        aligned, "_contribute", ("if is_set(", "if False and is_set(")
+        aligned,
+        "_contribute",
+        ("if is_set(", "if False and is_set("),
+        in_c=_in_c(("is_set(bitmap, header->client)", "0")),
     ),
     "NO_STALE_CHECK": _text(
         aligned,
         "_check_turn",
         ("packet < slot.packet", "False"),
         (" or packet != following", ""),
-        algorithms=_LONG,
-        fate=Fate(1.0, weather=Weather(0.25, 0.25, 0.0, 1_000, 0.25)),
+        habitat=LATE,
+        in_c=_in_c(("packet < slot->packet", "0"), ("packet != next", "0")),
     ),
     "SLOT_FREED_AT_ONCE": _text(
-        aligned, "_contribute", ("state=COMPLETE", "state=FREE"), fate=_CALM
+        aligned,
+        "_contribute",
+        ("state=COMPLETE", "state=FREE"),
+        habitat=LOSSY,
+        in_c=_in_c(("write_slot(at, slot)", _FREE_IN_C)),
     ),
-    "SWITCH_FORGETS": Mutant(
-        switch_forgets, _LONG, Fate(0.0, 300, (Stroke.SWITCH_KILLED,))
-    ),
+    "SWITCH_FORGETS": Mutant(switch_forgets, FORGETFUL),
     "NO_REPEATS": _text(
-        Member, "_due_packets", ("now_us >= flight.due_us", "False"), fate=_CALM
+        Member, "_due_packets", ("now_us >= flight.due_us", "False"), habitat=LOSSY
     ),
     "WAIT_ENDS": _text(
-        Member, "_note_wait", ("now_us + flight.wait_us", "1 << 60"), fate=_CALM
+        Member, "_note_wait", ("now_us + flight.wait_us", "1 << 60"), habitat=LOSSY
     ),
     "REPEATS_UNANSWERED": _text(
         aligned,
         "_contribute",
         ("_answer(region, slot, at, to=packet.client)", "pass"),
-        fate=_CALM,
+        habitat=LOSSY,
+        in_c=_in_c(("answer_slot(region, &slot, at, header->client)", "(void)0")),
     ),
     "FORGETS_EARLY": Mutant(forgets_early),
     "GIA_NOT_SAVED": _text(Client, "_keep_answers", ("steps=steps)", "steps=())")),
     "PARTIAL_SUMS": _text(
-        aligned, "_contribute", (_COMPLETE, f"{_COMPLETE} - (packet.kind == Kind.SUM)")
+        aligned,
+        "_contribute",
+        (_COMPLETE, f"{_COMPLETE} - (packet.kind == Kind.SUM)"),
+        in_c=_in_c((_COMPLETE_IN_C, f"{_COMPLETE_IN_C} - (slot.kind == SUM)")),
     ),
     "ABORT_IS_OUTCOME": Mutant(abort_is_outcome),
     "COMMIT_WITHOUT_MEAN": _text(Coordinator, "_commit", ("attendance.steps,", "(),")),
@@ -281,16 +359,12 @@ MUTANTS: dict[str, Mutant] = {
         ),
     ),
     "APPLIED_EARLY": Mutant(applied_early),
-    "SESSION_REJOINED": Mutant(
-        session_rejoined, fate=Fate(0.0, 30, (Stroke.COORDINATOR_KILLED,))
-    ),
+    "SESSION_REJOINED": Mutant(session_rejoined, RESTLESS),
     "MODEL_NOT_SENT": _text(
         Coordinator,
         "word_for",
         ("replace(word, model=self.model)", "word"),
-        fate=Fate(0.0, 60, (Stroke.CLIENT_STOPPED, Stroke.CLIENTS_STARTED)),
+        habitat=LONELY,
     ),
-    "OLD_EPOCH_COMMITS": Mutant(
-        old_epoch_commits, fate=Fate(0.0, 40, (Stroke.COORDINATOR_DOUBLED,))
-    ),
+    "OLD_EPOCH_COMMITS": Mutant(old_epoch_commits, DOUBLED),
 }

@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python $(PIP_INSTALL)
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test test-flower lint format bench mutants fuzz model docs dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench bench-flower mutants fuzz model docs dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -66,6 +66,9 @@ bench: $(STAMP)  ## kernels and the switch against a memcpy, the simulator again
 	$(BIN)/python -m benchmarks.bench_sim
 	$(BIN)/python -m benchmarks.bench_training
 	$(BIN)/python -m benchmarks.bench_round_network
+
+bench-flower: $(FLOWER_STAMP)  ## the same training by fediac run and by Flower's simulation, with and without FediAC
+	$(FLOWER)/python -m benchmarks.bench_flower
 
 mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notice each
 	$(BIN)/python -m tests.mutants

@@ -47,7 +47,7 @@ def run_app(
     }
     grid.run_config = run_config
     for node in range(1, N_NODES + 1):
-        grid.node_config[node] = {"num-partitions": str(N_NODES)}
+        grid.node_config[node] = {"num-partitions": str(2 * N_NODES)}
     results = []
     own = server.FedAvg.start
 
@@ -97,5 +97,5 @@ def test_the_app_trains_with_and_without_the_diff(
     metrics = result.train_metrics_clientapp[2]
     assert metrics["fediac-members"] == N_NODES
     assert metrics["fediac-bytes-statistics-up"] > 0
-    assert accuracies["before"] > 0.8
-    assert accuracies["after"] > 0.7
+    assert accuracies["before"] > 0.6
+    assert accuracies["after"] > 0.4

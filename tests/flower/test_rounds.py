@@ -230,3 +230,15 @@ def test_once_enough_have_replied_others_are_waited_for_a_while_only() -> Any:
     )
     result = strategy.start(grid, record_of(start()), num_rounds=1)  # timeout: 1 h
     assert result.train_metrics_clientapp[1]["fediac-members"] == 3
+
+
+def test_where_most_are_away_nobody_keeps_a_model() -> None:
+    grid = LocalGrid(make_app(), 12)
+    own = FedAvg(fraction_train=1 / 4, fraction_evaluate=0.0, min_available_nodes=12)
+    strategy = CompressedStrategy(own, seed=SEED, **FEDIAC)
+    result = strategy.start(grid, record_of(start()), num_rounds=4)
+    assert result.train_metrics_clientapp[4]["fediac-members"] == 3
+    for context in grid.contexts.values():
+        assert not context.state.array_records["fediac.kept.model"]
+    trained = [each for each in grid.sent if asks(each) == "train"]
+    assert all(has_model(each) for each in trained if round_of(each) > 1)

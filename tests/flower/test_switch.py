@@ -7,7 +7,7 @@ import pytest
 from flwr.app import Message
 from flwr.serverapp.strategy import FedAvg
 
-from fediac.errors import ArgumentError
+from fediac.errors import ArgumentError, SessionError
 from fediac.flower import CompressedStrategy, road
 from tests.flower.apps import N_CLIENTS, SEED, in_memory, make_app, record_of, start
 from tests.flower.local_grid import LocalGrid
@@ -114,3 +114,18 @@ def test_another_word_for_tls_is_refused() -> None:
     assert str(caught.value) == (
         "key_over must be 'tls', if Flower's connections are, or empty, got 'yes'"
     )
+
+
+def test_clients_that_cannot_reach_the_switch_take_part_by_messages(
+    switch: RunningSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise SessionError("no answer from the switch")
+
+    monkeypatch.setattr("fediac.flower.mod.SwitchClient", unreachable)
+    monkeypatch.setattr(road, "_SILENCE_S", 1.0)
+    result = run(str(switch.endpoint), LocalGrid(make_app(), N_CLIENTS), **FEDIAC)
+    model, _, _ = in_memory("fediac", FEDIAC, 2)
+    require_same(result.arrays, model)
+    metrics = result.train_metrics_clientapp[2]
+    assert (metrics["fediac-members"], metrics["fediac-over-switch"]) == (N_CLIENTS, 0)

@@ -126,15 +126,22 @@ class _Client:
         holds, work = replace(self._holds, attempt=None), self._holds.work
         counted = tuple(told.get("counted", ()))
         if work is not None and work.update["place"] in counted:
-            run, form = self._run(replace(attempt.start, members=counted))
+            run = self._run(replace(attempt.start, members=counted))
             run.feed_all(attempt.steps)
             run.feed(self._told.all_of("last"))
-            model = Model(attempt.start.round_number, form.subtract(run.mean(form)))
+            model = self._after(run, attempt.start.round_number)
             holds = replace(holds, model=model, state=run.outcome.state, work=None)
             self._said["settled"] = attempt.start.session
             facts = asdict(run.outcome.facts)
             self._said |= {f"facts.{name}": each for name, each in facts.items()}
         self._save(holds)
+
+    def _after(self, run: PairRun, round_number: int) -> Model:
+        """Return the model after a round; none, if it was not kept."""
+        if not self._holds.model.values:
+            return self._holds.model
+        form = self._form()
+        return Model(round_number, form.subtract(run.mean(form)))
 
     def _has_model(self, message: Message) -> bool:
         """Take the model that was sent, or find that its own is the server's."""
@@ -176,7 +183,7 @@ class _Client:
             # In the model's own order: a client may have put them in another one.
             ordered = {name: arrays.pop(name) for name in model if name in arrays}
             update = Trained.between(form, {**ordered, **arrays})
-            run, _ = self._run(self._keep(update, told))
+            run = self._run(self._keep(update, told))
         except FediacError as error:
             return self._reply(message, problem=str(error))
         parcel = Parcel()
@@ -217,6 +224,7 @@ class _Client:
         self._save(
             replace(
                 holds,
+                model=holds.model if told["keeps"] else Model(told["round"] - 1, {}),
                 state=state,
                 work=work,
                 attempt=Attempt(start),
@@ -239,7 +247,7 @@ class _Client:
         attempt = Attempt(start, (*attempt.steps[: told["first_step"]], *steps))
         self._save(replace(holds, attempt=attempt, last=start.session))
         try:
-            run, _ = self._run(start)
+            run = self._run(start)
             run.feed_all(attempt.steps)
         except FediacError as error:
             return self._reply(message, problem=str(error))
@@ -258,7 +266,7 @@ class _Client:
         self._save(replace(self._holds, attempt=attempt, last=start.session))
         parcel = Parcel()
         try:
-            run, _ = self._run(start)
+            run = self._run(start)
             with SwitchClient(
                 told["switch"],
                 session=start.session,
@@ -290,7 +298,7 @@ class _Client:
         dim = update.learned.shape[0]
         return self._algorithm.make(n_clients=n_clients, dim=dim)
 
-    def _run(self, start: Start) -> tuple[PairRun, Form]:
+    def _run(self, start: Start) -> PairRun:
         work = self._holds.work
         if work is None:
             raise RemoteProtocolError("a session needs an update")
@@ -300,8 +308,7 @@ class _Client:
             kept["seed"], work.round_number, kept["place"], len(start.members)
         )
         compressor = self._compressor(kept["n_clients"], update)
-        run = PairRun(compressor, update, self._holds.state, place)
-        return run, self._form()
+        return PairRun(compressor, update, self._holds.state, place)
 
     def _save(self, holdings: Holdings) -> None:
         self._disk.save(holdings)

@@ -26,11 +26,14 @@ class Places:
         number: The round.
         of: Node -> its place, which stands for its number in streams of chance.
         session: The number of the first attempt.
+        keep: Whether clients keep their models: not if most are away in each round,
+            as they then get it anyway.
     """
 
     number: int
     of: dict[int, int]
     session: int = 0
+    keep: bool = True
 
     @classmethod
     def among(cls, number: int, nodes: list[int]) -> "Places":

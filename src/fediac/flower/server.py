@@ -6,7 +6,7 @@ again. Members are told how it ended with the next message they get.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from logging import WARNING
 from typing import Any
@@ -147,6 +147,8 @@ class Server:
         self._places = Places.among(number, nodes)
         if nodes:
             self._places.session = self._book.number(number, sorted(nodes))
+            n_there = len(list(grid.get_node_ids()))
+            self._places.keep = 2 * len(nodes) >= n_there
             self.settings.algorithm.make(n_clients=len(nodes), dim=self._dim())
         return self._ask("train", asked)
 
@@ -160,7 +162,7 @@ class Server:
         """Return the messages that have a model evaluated."""
         self._grid, self._traffic = grid, Traffic()
         self._take_model(arrays)
-        self._places = Places(number, self._places.of)
+        self._places = replace(self._places, number=number)
         return self._ask("evaluate", list(messages))
 
     def _take_model(self, arrays: ArrayRecord) -> None:
@@ -232,6 +234,7 @@ class Server:
                 "model_round": self._places.number,
                 "digest": self._digest,
                 "session": session,
+                "keeps": self._places.keep,
             }
         )
         if peer.session and (peer.session != session or ask in _AFTER):
@@ -366,7 +369,7 @@ class Server:
         commit = Commit(places, made.steps[-1])
         self._book.commit(made.session, commit, kept, made.members)
         for node in made.members:
-            self._peers[node].digest = applied
+            self._peers[node].digest = applied if self._places.keep else ""
 
     def _exchanges(self, node: int, parcel: Parcel) -> Asked:
         """Return what a node asks; nothing, if that is no use."""
@@ -437,7 +440,7 @@ class Server:
             begin = partial(self._begin_by_road, road, number, members, ids)
             passage = road.go(len(members), number, run, begin)
             asked = self._require_asked()
-            self._hear_road(self._wait(ids, is_over=not passage.why))
+            away = self._hear_road(self._wait(ids, is_over=not passage.why))
             self._asked = asked
             if not passage.why:
                 made = _Made(passage.number, members, passage.steps, run)
@@ -445,7 +448,9 @@ class Server:
                 return made, members
             log(WARNING, "fediac: round %s: %s", number, passage.why)
             lost = places_of(passage.lost, members)
-            if not lost:
+            if not lost or lost & away:
+                # Who cannot reach the switch, but the server, takes part by messages.
+                members = [each for each in members if each not in lost - away]
                 log(WARNING, "fediac: round %s goes over Flower's messages", number)
                 return None, members
             self._say_lost(number, lost, passage.number)
@@ -476,7 +481,8 @@ class Server:
         limit_s = _ROAD_REPLY_S if is_over else _ROAD_FAILED_S
         return collect(self._grid, ids, timeout=limit_s)
 
-    def _hear_road(self, replies: list[Message]) -> None:
+    def _hear_road(self, replies: list[Message]) -> set[int]:
+        """Count the bytes that went over the switch; return who could not go on."""
         self._asked = _Asked("switch", MessageType.TRAIN, {})
         for reply in replies:
             self._hear(reply, self._asked)
@@ -485,6 +491,8 @@ class Server:
                 way, _, phase = name.partition(".bytes.")
                 if phase:
                     self._traffic.add(phase, way, n_bytes)
+        parcels = self._asked.parcels.items()
+        return {node for node, parcel in parcels if "away" in parcel.values}
 
     def _attempt(
         self, session: int, members: list[int], first: Mapping[int, Asked]

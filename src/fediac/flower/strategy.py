@@ -2,7 +2,8 @@
 
 The app's strategy says who trains and what becomes of the mean; between that stand the
 message rounds of the compressor. Clients keep the model and apply the mean themselves:
-who was away, or has another model, gets it whole.
+who was away, or has another model, gets it whole. Where fewer than half of all nodes
+take part in a round, nobody keeps a model, as next time most would get it anyway.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -42,7 +42,7 @@ demo: $(RUNS)  ## train a digit classifier with every algorithm, write a report
 
 test: $(STAMP) test-flower  ## run all tests
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=
-	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/wire/*,*/fediac/sim/*,*/fediac/transports/*' --fail-under=95 --format=total
+	$(BIN)/coverage report --include='*/fediac/core/*,*/fediac/compressors/*,*/fediac/switch/*,*/fediac/sessions/*,*/fediac/wire/*,*/fediac/sim/*,*/fediac/transports/*' --fail-under=95 --format=total
 
 # What Flower and its libraries deprecate among themselves is not ours to mend.
 test-flower: $(FLOWER_STAMP)  ## run those of Flower, and of the command line with its typer and rich
@@ -76,6 +76,9 @@ mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notic
 FUZZ_SECONDS ?= 20
 fuzz: $(STAMP)  ## search for packets that the compiled switch cannot bear; needs clang
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+soak: $(STAMP)  ## clients, coordinators and switches in bad worlds, for millions of steps
+	$(BIN)/python -m tests.property.sessions
 
 model: $(STAMP)  ## search the models of the protocol with SPIN, and their mistakes
 	$(BIN)/python -m models

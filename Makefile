@@ -84,7 +84,7 @@ model: $(STAMP)  ## search the models of the protocol with SPIN, and their mista
 	$(BIN)/python -m models
 
 docs: $(STAMP)  ## build the documentation's site into build/site; a warning is an error
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --conf-dir docs . build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --conf-dir docs . build/site
 
 dist: $(STAMP)  ## build the wheels and the sdist into dist/
 	rm -rf dist build/dist

@@ -25,6 +25,7 @@ version = release = own_version()
 root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
+    "examples/**.md",
     "results/**.md",
     "README.md",
     "CONTRIBUTING.md",

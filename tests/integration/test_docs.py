@@ -35,7 +35,12 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = {(ROOT / "docs" / f"{name}.md").resolve() for name in named if name}
     assert len(pages) == len([name for name in named if name])
     wanted = {page for page in PAGES if page.stem != "index"}
-    wanted |= set((ROOT / "results").rglob("*.md")) | {ROOT / "CHANGELOG.md"}
+    wanted |= {
+        page
+        for name in ("results", "examples")
+        for page in ROOT.glob(f"{name}/**/*.md")
+    }
+    wanted.add(ROOT / "CHANGELOG.md")
     assert pages == wanted
 
 

@@ -365,18 +365,11 @@ class Conductor:
 
     def _tell(self, peer: _Peer, word: Word) -> bool:
         """Tell a client a word; not the same again while that is on its way."""
-        said = (
-            word.epoch,
-            word.round_number,
-            word.verdict and word.verdict.session,
-            word.model and word.model.round_number,
-            word.start and word.start.session,
-        )
         now_us = clock_us()
-        is_same = said == peer.told
+        is_same = word.gist == peer.told
         if is_same and (peer.channel.has_waiting or now_us < peer.told_us + _REPEAT_US):
             return False
-        peer.told, peer.told_us = said, now_us
+        peer.told, peer.told_us = word.gist, now_us
         peer.channel.send(word)
         return True
 

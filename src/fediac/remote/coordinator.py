@@ -17,6 +17,7 @@ from fediac.remote.journal_file import FileJournal
 from fediac.remote.link import Link, clock_us, drive
 from fediac.remote.switch_client import patience_of
 from fediac.sessions.attendance import Attendance
+from fediac.sessions.explanations import say_silent
 from fediac.sessions.journal import (
     Began,
     Committed,
@@ -29,7 +30,6 @@ from fediac.sessions.member import Member, Seat
 from fediac.sessions.messages import Step
 from fediac.sessions.opening import Opening
 from fediac.sessions.replay import Replay
-from fediac.sessions.words import say_silent
 from fediac.wire.control import Open
 from fediac.wire.header import payload_of
 from fediac.wire.tag import session_key

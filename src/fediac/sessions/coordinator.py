@@ -15,6 +15,7 @@ from fediac.compressors.protocol import Outcome, Round, State
 from fediac.errors import FediacError, LocalProtocolError, SessionError
 from fediac.sessions.attendance import Attendance
 from fediac.sessions.client import apply
+from fediac.sessions.explanations import say_silent
 from fediac.sessions.journal import (
     Began,
     Committed,
@@ -27,7 +28,6 @@ from fediac.sessions.member import Member, Seat
 from fediac.sessions.messages import Model, Start, Status, Verdict, Word
 from fediac.sessions.opening import Opening
 from fediac.sessions.replay import OBSERVER, Recipe, Replay, replay
-from fediac.sessions.words import say_silent
 from fediac.wire.control import Open
 from fediac.wire.header import PAYLOAD_BYTES
 from fediac.wire.tag import session_key
@@ -257,15 +257,8 @@ class Coordinator:
         return [(i, word) for i, word in words if self._is_news(i, word)]
 
     def _is_news(self, client: int, word: Word) -> bool:
-        said = (
-            word.epoch,
-            word.round_number,
-            word.verdict and word.verdict.session,
-            word.model and word.model.round_number,
-            word.start and word.start.session,
-        )
-        is_new = self._told.get(client) != said
-        self._told[client] = said
+        is_new = self._told.get(client) != word.gist
+        self._told[client] = word.gist
         return is_new
 
     def word_for(self, client: int) -> Word:

@@ -31,14 +31,9 @@ from fediac.errors import (
 )
 from fediac.sessions.aligned import MaxQuestion, SumQuestion, TallyQuestion
 from fediac.sessions.blocks import BlocksQuestion
+from fediac.sessions.explanations import say_ending, say_held, say_refusal, say_version
 from fediac.sessions.pacing import RoundTrip, Window
 from fediac.sessions.questions import Key, Place, Question
-from fediac.sessions.words import (
-    say_ending,
-    say_held,
-    say_refusal,
-    say_version,
-)
 from fediac.switch.registers import Layout
 from fediac.wire.control import (
     Abort,

@@ -94,6 +94,17 @@ class Word:
     model: Model | None = None
     start: Start | None = None
 
+    @property
+    def gist(self) -> tuple[object, ...]:
+        """What tells it from an older word, without the arrays."""
+        return (
+            self.epoch,
+            self.round_number,
+            self.verdict and self.verdict.session,
+            self.model and self.model.round_number,
+            self.start and self.start.session,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Hello:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fediac.errors import RemoteProtocolError
+from fediac.sessions.explanations import say_ending, say_refusal, say_version
 from fediac.sessions.pacing import RoundTrip
-from fediac.sessions.words import say_ending, say_refusal, say_version
 from fediac.wire.control import (
     Abort,
     Close,

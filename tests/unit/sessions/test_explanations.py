@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fediac.sessions.words import (
+from fediac.sessions.explanations import (
     say_ending,
     say_held,
     say_refusal,

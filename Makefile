@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python $(PIP_INSTALL)
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test test-flower lint format bench bench-flower mutants fuzz model docs dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench bench-flower mutants fuzz soak-network model docs dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -95,6 +95,9 @@ dist: $(STAMP)  ## build the wheels and the sdist into dist/
 
 try-dist:  ## install what is in dist/ into an empty environment, run the demo there
 	$(PYTHON) tools/try_dist.py
+
+soak-network: $(STAMP)  ## ten minutes of rounds with losses and kills: all equal, memory flat
+	$(BIN)/python -m tests.soak_network
 
 clean:  ## remove everything that was built
 	rm -rf .venv .venv-flower build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .coverage*

@@ -58,9 +58,25 @@ def _keep_what_counts() -> None:
     vars_of._outcome = outcome
 
 
+_KEPT: list[bytes] = []
+
+
+def _leak() -> None:
+    """Let the switch keep something of every batch that arrives."""
+    receive = control.ControlPlane.receive
+
+    def receive_and_keep(self: Any, *given: Any) -> Any:
+        _KEPT.append(os.urandom(1 << 18))
+        return receive(self, *given)
+
+    vars_of: Any = control.ControlPlane
+    vars_of.receive = receive_and_keep
+
+
 MISTAKES: dict[str, Callable[[], Any]] = {
     "switch": lambda: setattr(Switch, "process", _add_one),
     "client": _keep_what_counts,
+    "leak": _leak,
     "tags": _accept_tags,
     "addresses": lambda: setattr(Session, "is_at", lambda *_: True),
     "cookies": lambda: setattr(control, "cookie_of", lambda *_: 7),

@@ -111,10 +111,15 @@ class Channel:
                 raise SessionError(str(error)) from error
         return values
 
+    @property
+    def _most(self) -> int:
+        """How much of the other side is kept: little, until it has proved the key."""
+        return self._limit if self.is_proved else SHORT
+
     def _fill(self) -> None:
         try:
-            while len(self._in) < self._limit:
-                data = self.socket.recv(_CHUNK)
+            while (room := self._most - len(self._in)) > 0:
+                data = self.socket.recv(min(_CHUNK, room))
                 if not data:
                     self.is_closed = True
                     return
@@ -150,8 +155,8 @@ class Channel:
         if self._key is None or len(self._in) < _FRAME.size:
             return None
         length, tag = _FRAME.unpack_from(self._in)
-        if length > self._limit - _FRAME.size:
-            raise SessionError(f"a frame has at most {self._limit} bytes, got {length}")
+        if length > self._most - _FRAME.size:
+            raise SessionError(f"a frame has at most {self._most} bytes, got {length}")
         end = _FRAME.size + length
         if len(self._in) < end:
             return None

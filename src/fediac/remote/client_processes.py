@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -65,7 +65,7 @@ class _Address:
     """Where the switch is, and how to talk to it."""
 
     switch: str
-    key: bytes | None
+    key: bytes | None = field(repr=False)
     mtu: int
     patience_s: float
 

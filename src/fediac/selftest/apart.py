@@ -130,6 +130,19 @@ class Apart:
             kills = f", {self._trial.kills} kills" if self._plan.n_kills else ""
             self._tell(f"{self._plan.job.algorithm}: round {number}{kills}")
 
+    def listen_for(self, seconds: float) -> None:
+        """Take what is said for a while; nobody may end in it.
+
+        Raises:
+            RunError: Somebody did.
+        """
+        self._listen_until(time.monotonic() + seconds, ends=False)
+
+    @property
+    def conductor_pid(self) -> int:
+        """The conductor's number."""
+        return self._conductor.pid
+
     # What is done to them
 
     def strike(self, rng: np.random.Generator) -> None:
@@ -140,20 +153,20 @@ class Apart:
             self._pause(rng, _LONGEST_PAUSE_S)
             names = [SWITCH, CONDUCTOR, *range(self._plan.job.n_clients)]
             victim = names[int(rng.integers(len(names)))]
-            self._trial.kills += 1
-            self._kill(victim, rng)
+            self.kill(victim, rng)
 
     def _pause(self, rng: np.random.Generator, longest_s: float) -> None:
-        pause_s = float(rng.random()) * longest_s
-        self._listen_until(time.monotonic() + pause_s, ends=False)
+        self.listen_for(float(rng.random()) * longest_s)
 
     def _wait_for_a_round(self) -> None:
         """Let a round be committed, if that does not take too long."""
         n_rounds, end_s = len(self.told), time.monotonic() + _ROUND_S
         while len(self.told) == n_rounds and time.monotonic() < end_s:
-            self._listen_until(time.monotonic() + _LOOK_S, ends=False)
+            self.listen_for(_LOOK_S)
 
-    def _kill(self, victim: str | int, rng: np.random.Generator) -> None:
+    def kill(self, victim: str | int, rng: np.random.Generator) -> None:
+        """Kill the switch, the conductor or a client, and start it again soon."""
+        self._trial.kills += 1
         away_s = float(rng.random()) * _LONGEST_AWAY_S
         if victim == SWITCH:
             self._net.kill_switch()

@@ -42,6 +42,10 @@ class Network:
         words = ("switch", address, self._memory, str(_MAX_JOBS))
         return self._crew.start("switch", *words)
 
+    def pids(self) -> dict[str, int]:
+        """Return the numbers of its processes."""
+        return {"switch": self._switch.pid, "relay": self._relay.pid}
+
     def _count(self, event: str) -> None:
         """Add what a switch said last; between two readings it is not known."""
         said = self._switch.last.get(event) or self._switch.last.get("reading", {})

@@ -95,7 +95,7 @@ class ClientSettings:
 
     client: int
     recipe: Recipe
-    job_key: bytes | None = None
+    job_key: bytes | None = field(default=None, repr=False)
     patience_us: int = 5_000_000
 
 

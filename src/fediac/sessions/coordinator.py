@@ -7,7 +7,7 @@ Clients are told after the journal was written, never before.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from array_api_compat import array_namespace
 
@@ -55,7 +55,7 @@ class CoordinatorSettings:
     job: int
     recipe: Recipe
     draw_number: Callable[[int], int]
-    job_key: bytes | None = None
+    job_key: bytes | None = field(default=None, repr=False)
     payload_bytes: int = PAYLOAD_BYTES
     lease_ms: int = 10_000
     silence_ms: int = 5_000

@@ -9,7 +9,7 @@ coordinator knows whether the round counts.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Seat:
     session: int
     client: int
     payload_bytes: int
-    key: bytes
+    key: bytes = field(repr=False)
     is_observer: bool = False
     patience_us: int = 5_000_000
 

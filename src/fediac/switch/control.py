@@ -18,7 +18,7 @@ import numpy as np
 
 from fediac.errors import ArgumentError, RemoteProtocolError
 from fediac.switch.counters import REASONS, Drop
-from fediac.switch.keys import Address, Keyring, cookie_of
+from fediac.switch.keys import Address, Keyring, cookie_of, is_cookie_right
 from fediac.switch.pipeline import Switch
 from fediac.switch.registers import MAX_REGISTER_BYTES, least_register_bytes
 from fediac.switch.sessions import Datagram, Session
@@ -310,7 +310,7 @@ class ControlPlane:
             return
         proof = cookie_of(self._secret, address, asked.session, EVERYONE)
         answer: Control = Cookie(asked.session, EVERYONE, proof)
-        if asked.cookie == proof:
+        if is_cookie_right(asked.cookie, proof):
             yield from self._retire(asked)
             answer = (
                 self._open(asked, address, key, now_us)
@@ -458,7 +458,7 @@ class ControlPlane:
             held = session.asked.payload_bytes
             return Refusal(number, client, Reason.PAYLOAD, held, join.payload_bytes)
         proof = cookie_of(self._secret, address, number, client)
-        if join.cookie != proof:
+        if not is_cookie_right(join.cookie, proof):
             return Cookie(number, client, proof)
         return session.admit(join, address, now_us)
 
@@ -486,7 +486,7 @@ class ControlPlane:
             return
         proof = cookie_of(self._secret, address, number, EVERYONE)
         answer: Control = Cookie(number, EVERYONE, proof)
-        if asked.cookie == proof:
+        if is_cookie_right(asked.cookie, proof):
             answer = self._describe(number, now_us)
         yield address, tagged(encode(answer.write()), key)
 

@@ -1,5 +1,6 @@
 """Who may use the switch: the keys of jobs, and cookies that prove an address."""
 
+import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,8 +19,8 @@ class Keyring:
         of_jobs: Job -> its own key.
     """
 
-    default: bytes | None = None
-    of_jobs: Mapping[int, bytes] = field(default_factory=dict)
+    default: bytes | None = field(default=None, repr=False)
+    of_jobs: Mapping[int, bytes] = field(default_factory=dict, repr=False)
 
     def session_key(self, job: int, session: int) -> bytes:
         """Return the key of the tags in one session of a job."""
@@ -47,3 +48,8 @@ def cookie_of(secret: bytes, address: Address, session: int, client: int) -> int
     """
     asked = session.to_bytes(8, "big") + client.to_bytes(2, "big") + address
     return siphash(secret, asked) or 1
+
+
+def is_cookie_right(given: int, proof: int) -> bool:
+    """Return whether a cookie is what it must be; how long that takes tells nothing."""
+    return hmac.compare_digest(given.to_bytes(8, "big"), proof.to_bytes(8, "big"))

@@ -51,7 +51,7 @@ class Session:
 
     asked: Open
     coordinator: Address
-    key: bytes
+    key: bytes = field(repr=False)
     switch: Switch
     job: Job
     credit: int

@@ -89,7 +89,11 @@ class Participant:
         return self._machine.n_resent if self._machine else 0
 
     def run(
-        self, train: Train, *, on_round: Callable[[Model], None] = lambda _: None
+        self,
+        train: Train,
+        *,
+        on_round: Callable[[Model], None] = lambda _: None,
+        on_kept: Callable[[int], None] = lambda _: None,
     ) -> Model:
         """Take part until the conductor says that it is over; return the model.
 
@@ -97,6 +101,8 @@ class Participant:
             train: Called with the model's values, which it must leave alone, and the
                 number of the round; it returns the update, w − w_local.
             on_round: Called with each newer model.
+            on_kept: Called with the round's number once its update is in the folder,
+                before anything of it is sent.
 
         Raises:
             SessionError: There is no conductor for ``wait_s``, or it refuses.
@@ -109,19 +115,22 @@ class Participant:
             try:
                 while not self._is_over:
                     before = machine.model.round_number
-                    self._step(machine, train)
+                    self._step(machine, train, on_kept)
                     if machine.model.round_number > before:
                         on_round(machine.model)
             finally:
                 self._leave()
         return machine.model
 
-    def _step(self, machine: Client, train: Train) -> None:
+    def _step(
+        self, machine: Client, train: Train, on_kept: Callable[[int], None]
+    ) -> None:
         if self._channel is None:
             self._connect()
         wanted = machine.training_round
         if wanted is not None:
             machine.take_update(train(machine.model.values, wanted))
+            on_kept(wanted)
             self._heard_s = time.monotonic()
         self._report(machine)
         self._exchange(machine)

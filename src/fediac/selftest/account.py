@@ -16,7 +16,7 @@ from fediac.compressors.protocol import State
 from fediac.remote.client_disk import ClientDisk
 from fediac.remote.journal_file import FileJournal
 from fediac.selftest.comparison import say_difference
-from fediac.selftest.roles import JOURNAL, TRAINED, Job, digest
+from fediac.selftest.roles import JOURNAL, KEPT, Job, digest
 from fediac.sessions.client import Holdings
 from fediac.sessions.journal import Committed, Numbered, Record
 from fediac.switch.pipeline import Switch
@@ -115,11 +115,11 @@ def _compare_all(
 ) -> list[str]:
     wrong = []
     disks = [ClientDisk(job.folder_of(i)).load() for i in range(job.n_clients)]
-    trained = [
-        _trained(job.folder_of(i) / TRAINED, i, commits, holds)
+    kept = [
+        _kept(job.folder_of(i) / KEPT, i, commits, holds)
         for i, holds in enumerate(disks)
     ]
-    account = Account(job, trained)
+    account = Account(job, kept)
     for record in commits:
         account.commit(record)
         number = record.round_number
@@ -149,7 +149,7 @@ def _compare(
     pairs = (
         ("model", holds.model.values, account.model),
         ("residual", holds.state.residual, state.residual),
-        (f"update of round {last}", work and work.update, update),
+        ("update", work and work.update, update),
     )
     found = [say_difference(f"{where}: {what}", a, b) for what, a, b in pairs]
     numbers = (
@@ -178,23 +178,17 @@ def _require_once(commits: Sequence[Committed]) -> list[str]:
     return [f"rounds must be committed once each, in order, got {numbers}"]
 
 
-def _trained(
+def _kept(
     path: Path, client: int, commits: Iterable[Committed], holds: Holdings | None
 ) -> list[int]:
-    """Return the rounds whose updates a client has kept, in order.
+    """Return the rounds whose updates a client has had in its folder, in order.
 
-    It notes a round before it trains, so the last one before a kill may be lost: it was
-    kept if the client had it when it was started again, has it now, or was counted.
+    It notes each of them. One that it was killed before noting it has noted when it was
+    started again; or it has it now, or it was counted.
     """
     kept = {each.round_number for each in commits if client in each.members}
     if holds is not None and holds.work is not None:
         kept.add(holds.work.round_number)
-    before = 0
-    for line in path.read_text().splitlines():
-        what, number = line.split()
-        if what == "has":
-            kept.add(int(number))
-        elif before:  # in the same process: what came before was kept
-            kept.add(before)
-        before = int(number) if what == "trains" else 0
-    return sorted(kept - {0})
+    if path.exists():
+        kept.update(map(int, path.read_text().split()))
+    return sorted(kept)

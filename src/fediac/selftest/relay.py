@@ -4,7 +4,7 @@ Every address that sends to the relay has a socket of its own towards the switch
 switch tells its members apart as it would without the relay.
 """
 
-import select
+import selectors
 import socket
 import time
 from collections import OrderedDict
@@ -39,31 +39,32 @@ class Relay:
         self._wake, self.waker = socket.socketpair()
         self.waker.settimeout(0.0)
         self._backs: OrderedDict[SocketAddress, socket.socket] = OrderedDict()
-        self._peers: dict[int, SocketAddress] = {}
         self._held: Held[tuple[SocketAddress, bool, bytes]] = Held()
-        self._epoll = select.epoll()
+        self._selector = selectors.DefaultSelector()
         for each in (self._front, self._wake):
-            self._epoll.register(each, select.EPOLLIN)
+            self._selector.register(each, selectors.EVENT_READ)
 
     def run(self) -> None:
         """Carry datagrams until something is written to `waker`."""
         while True:
             due_s = self._held.due_s
-            wait_s = -1 if due_s is None else max(0.0, due_s - time.monotonic())
-            for number, _ in self._epoll.poll(wait_s):
-                if number == self._wake.fileno():
+            wait_s = None if due_s is None else max(0.0, due_s - time.monotonic())
+            for key, _ in self._selector.select(wait_s):
+                if key.fileobj is self._wake:
                     return
-                self._carry_from(number)
+                self._carry(key.data)
             for peer, goes_up, data in self._held.take(time.monotonic()):
                 self._send(peer, data, goes_up=goes_up)
 
-    def _carry_from(self, number: int) -> None:
-        """Carry what waits at one of the sockets."""
-        peer = self._peers.get(number)
+    def _carry(self, peer: SocketAddress | None) -> None:
+        """Carry what came for an address; None: what came from any of them."""
+        back = None if peer is None else self._backs.get(peer)
+        if peer is not None and back is None:  # forgotten just now
+            return
         for _ in range(_BATCH):
             try:
-                if peer is not None:
-                    self._pass(peer, self._backs[peer].recv(_MAX_DATAGRAM), up=False)
+                if peer is not None and back is not None:
+                    self._pass(peer, back.recv(_MAX_DATAGRAM), up=False)
                 else:
                     data, sender = self._front.recvfrom(_MAX_DATAGRAM)
                     self._pass(sender, data, up=True)
@@ -95,26 +96,21 @@ class Relay:
             return back
         while len(self._backs) >= self._max_peers:
             _, old = self._backs.popitem(last=False)
-            self._close(old)
+            self._selector.unregister(old)
+            old.close()
         back = socket.socket(self._family, socket.SOCK_DGRAM)
         _enlarge(back)
         back.settimeout(0.0)
         back.connect(self._target)
         self._backs[peer] = back
-        self._peers[back.fileno()] = peer
-        self._epoll.register(back, select.EPOLLIN)
+        self._selector.register(back, selectors.EVENT_READ, peer)
         return back
-
-    def _close(self, back: socket.socket) -> None:
-        self._epoll.unregister(back)
-        del self._peers[back.fileno()]
-        back.close()
 
     def close(self) -> None:
         """Close all sockets."""
         for each in (self._front, self._wake, self.waker, *self._backs.values()):
             each.close()
-        self._epoll.close()
+        self._selector.close()
 
 
 def _enlarge(opened: socket.socket) -> None:

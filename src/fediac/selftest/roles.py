@@ -24,8 +24,8 @@ from fediac.sessions.replay import Compressing
 
 Say = Callable[..., None]
 
-JOURNAL, TRAINED = "journal", "trained"
-"""Files of a job and of a client."""
+JOURNAL, KEPT = "journal", "kept"
+"""Files of a job, and of a client: rounds whose updates it had in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ def take_part(job: Job, client: int, conductor: str, say: Say) -> None:
     """Take part until the conductor says that it is over."""
     folder = job.folder_of(client)
     holds = ClientDisk(folder).load()
-    note = partial(_note, folder / TRAINED)
-    # What was trained and is not on the disk was lost with the process: see `account`.
-    note(f"has {holds.work.round_number if holds and holds.work else 0}")
+    note = partial(_note, folder / KEPT)
+    if holds is not None and holds.work is not None:  # killed before it was noted
+        note(holds.work.round_number)
     participant = Participant(
         conductor,
         job.recipe,
@@ -171,7 +171,6 @@ def take_part(job: Job, client: int, conductor: str, say: Say) -> None:
     )
 
     def train(_: Any, number: int) -> npt.NDArray[np.float32]:  # noqa: ANN401
-        note(f"trains {number}")
         return job.update(client, number)
 
     def tell(model: Model) -> None:
@@ -182,7 +181,7 @@ def take_part(job: Job, client: int, conductor: str, say: Say) -> None:
             n_resent=participant.n_resent,
         )
 
-    participant.run(train, on_round=tell)
+    participant.run(train, on_round=tell, on_kept=note)
     say("over", n_resent=participant.n_resent)
 
 
@@ -192,10 +191,10 @@ def digest(values: npt.NDArray[np.float32]) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _note(path: Path, line: str) -> None:
-    """Write a line that outlives this process."""
+def _note(path: Path, number: int) -> None:
+    """Write a number down that outlives this process."""
     with path.open("a") as file:
-        file.write(line + "\n")
+        file.write(f"{number}\n")
 
 
 def _key() -> bytes | None:

@@ -25,7 +25,7 @@ from fediac.sessions.journal import (
     Record,
 )
 from fediac.sessions.member import Member, Seat
-from fediac.sessions.messages import Model, Start, Status, Verdict, Word
+from fediac.sessions.messages import Model, Start, Status, Step, Verdict, Word
 from fediac.sessions.opening import Opening
 from fediac.sessions.replay import OBSERVER, Recipe, Replay, replay
 from fediac.wire.control import Open
@@ -136,11 +136,12 @@ class Coordinator:
     ) -> None:
         self._settings, self._journal = settings, journal
         self._ledger = Ledger()
-        for record in journal.load():
+        records = journal.load()
+        for record in records:
             self._ledger.note(record)
         self._write(Began(self._ledger.epoch + 1))
         self._epoch = self._ledger.epoch
-        self.model = self._replay_commits(model)
+        self.model = self._replay_commits(model, records)
         self.n_resent = 0
         self.failures: list[str] = []
         self.is_hopeless = False
@@ -155,9 +156,9 @@ class Coordinator:
         self._journal.append(record)
         self._ledger.note(record)
 
-    def _replay_commits(self, model: Model) -> Model:
-        commits = sorted(self._ledger.commits.values(), key=lambda c: c.round_number)
-        for record in commits:
+    def _replay_commits(self, model: Model, records: Iterable[Record]) -> Model:
+        commits = [each for each in records if isinstance(each, Committed)]
+        for record in sorted(commits, key=lambda c: c.round_number):
             if record.round_number == model.round_number + 1:
                 generator = self._observe(model, record.round_number, record.members)
                 model = apply(model, replay(generator, record.steps))
@@ -281,9 +282,16 @@ class Coordinator:
         """Return how a session ended; None: it has not."""
         record = self._ledger.commits.get(session)
         if record is not None:
-            last = record.steps[-1] if record.steps else ()
-            return Verdict(session, is_committed=True, last=last)
+            steps = record.steps or self._steps_of(session)
+            return Verdict(session, is_committed=True, last=steps[-1] if steps else ())
         return None if session == self.session else Verdict(session, is_committed=False)
+
+    def _steps_of(self, session: int) -> tuple[Step, ...]:
+        """Return a session's answers from the journal: its client was away for long."""
+        for record in self._journal.load():
+            if isinstance(record, Committed) and record.session == session:
+                return record.steps
+        return ()
 
     # From and to the switch
 

@@ -5,13 +5,16 @@ from the answers follow the mean, the model, and what a client may have missed. 
 session that has no such record is aborted, for ever.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from fediac.errors import SessionError
 from fediac.sessions.messages import Step
 
 _RANDOM_BITS = 16
+
+N_ANSWERED = 8
+"""Committed sessions whose answers stay in memory; those of all are in the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Ledger:
     Attributes:
         epoch: The newest.
         last: The newest session's number; 0: there was none.
-        commits: Committed session -> its record.
+        commits: Committed session -> its record; older ones without their steps.
     """
 
     epoch: int = 0
@@ -82,6 +85,9 @@ class Ledger:
             self.last = max(self.last, record.session)
         elif isinstance(record, Committed):
             self.commits[record.session] = record
+            older = list(self.commits)[-N_ANSWERED - 1 : -N_ANSWERED]
+            for session in older:  # hours of answers are more than fits in memory
+                self.commits[session] = replace(self.commits[session], steps=())
 
 
 def require_epoch(record: Record, newest: int) -> None:

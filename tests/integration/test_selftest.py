@@ -52,7 +52,7 @@ def test_rounds_over_a_bad_network_are_those_in_memory(fediac: Command) -> None:
 def test_a_line_for_people(fediac: Command) -> None:
     result = fediac("selftest", *SMALL, "--algorithm", "switchml", "--rounds", "1")
     assert result.code == 0
-    assert result.out.startswith("switchml: 1 rounds equal to the bit; ")
+    assert result.out.startswith("switchml: 1 round equal to the bit; ")
     assert result.err == ""
 
 
@@ -141,6 +141,11 @@ def test_nothing_is_left_when_it_is_stopped(number: int) -> None:
     ("words", "text"),
     [
         (("--loss", "1"), "--loss must be at least 0 and below 1, got 1"),
+        (
+            ("--clients", "65", "--chaos", "1"),
+            "--chaos needs a process for each client, and there are at most 64, got 65 "
+            "clients",
+        ),
         (("--clients", "1025"), "--clients must be in 1..1024, got 1025"),
         (
             ("--algorithm", "topk"),

@@ -26,8 +26,8 @@ def test_a_switch_that_leaks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         kill_s=60.0,
         child="tests.integration.wrong_children",
     )
-    (wrong,) = soak(leaking, lambda _: None)
-    assert wrong.startswith("the switch has grown by ")
+    wrong = soak(leaking, lambda _: None)
+    assert any(each.startswith("the switch has grown by ") for each in wrong), wrong
 
 
 def test_growth_is_that_of_the_last_third() -> None:

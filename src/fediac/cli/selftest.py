@@ -57,14 +57,34 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
     """Run rounds through a switch over a bad network, here, and check every bit.
 
     It starts a switch and, before it, a relay that loses, delays, doubles and damages
-    datagrams, runs rounds through both, and compares every mean and residual with those
-    of the same rounds in memory. If one bit differs, it says which, and the exit code
-    is 1. It needs neither root nor a network, and leaves no process.
+    datagrams, then a coordinator and clients that run rounds through both. What all of
+    them hold in the end is compared with the same rounds in memory. If one bit differs,
+    it says which, and the exit code is 1. It needs neither root nor a network, and
+    leaves no process.
+
+    Up to 64 clients are a process each, which keeps what it must not forget in the
+    folder for temporary files (TMPDIR): about 16 bytes an entry. More clients are all
+    in one process, as those of 'fediac run --switch'.
+
+    \b
+    --chaos N       kills clients, the coordinator and the switch, N times in all, and
+                    starts them again: an update counts in one committed round, or is
+                    still in its client's hands, or in its residual
+    --attack        the switch's own memory says what strangers changed: nothing
+
+    \b
+    In --json
+      retransmissions   packets that clients and coordinator sent again
+      drops             what the switch dropped, by reason
+      accepted          datagrams of strangers that changed something
+      rounds_retried    attempts at rounds that were given up, and made again
+      longest_wait_s    the longest that a round took, attempts and kills included
 
     \b
     Examples:
       fediac selftest
       fediac selftest --algorithm all --loss 0.1 --json
+      fediac selftest --clients 5 --dim 20000 --chaos 20
       fediac selftest --rounds 1 --attack
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.selftest.command import run_selftest

@@ -149,7 +149,7 @@ class Apart:
         """Kill as many as planned, one after the other, and start them again."""
         for _ in range(self._plan.n_kills):
             if rng.random() < _PATIENT:
-                self._wait_for_a_round()
+                self.wait_for_a_round()
             self._pause(rng, _LONGEST_PAUSE_S)
             names = [SWITCH, CONDUCTOR, *range(self._plan.job.n_clients)]
             victim = names[int(rng.integers(len(names)))]
@@ -158,7 +158,7 @@ class Apart:
     def _pause(self, rng: np.random.Generator, longest_s: float) -> None:
         self.listen_for(float(rng.random()) * longest_s)
 
-    def _wait_for_a_round(self) -> None:
+    def wait_for_a_round(self) -> None:
         """Let a round be committed, if that does not take too long."""
         n_rounds, end_s = len(self.told), time.monotonic() + _ROUND_S
         while len(self.told) == n_rounds and time.monotonic() < end_s:

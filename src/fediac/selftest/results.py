@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fediac.console import count
 from fediac.selftest.under_attack import Attacked
 
 
@@ -79,13 +80,13 @@ def add_up(trials: Iterable[Trial]) -> Trial:
 def say_trial(name: str, trial: Trial) -> str:
     """Return what came of an algorithm in one line."""
     verdict = "equal to the bit" if trial.is_equal else "DIFFERENT"
-    again = (
-        f", {trial.rounds_retried} attempts given up" if trial.rounds_retried else ""
-    )
-    kills = f" and {trial.kills} kills" if trial.kills else ""
+    kills = f" and {count(trial.kills, 'kill')}" if trial.kills else ""
+    again = ""
+    if trial.rounds_retried:
+        again = f", {count(trial.rounds_retried, 'attempt')} given up"
     return (
-        f"{name}: {trial.rounds} rounds{kills} {verdict}{again}; "
-        f"{trial.packets:,} packets, {trial.retransmissions:,} sent again, "
+        f"{name}: {count(trial.rounds, 'round')}{kills} {verdict}{again}; "
+        f"{count(trial.packets, 'packet')}, {trial.retransmissions:,} sent again, "
         f"{trial.seconds:.1f} s, the longest round {trial.longest_wait_s:.1f} s"
     )
 

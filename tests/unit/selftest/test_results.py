@@ -42,6 +42,6 @@ def test_a_trial_in_one_line() -> None:
         "round 0.5 s"
     )
     assert say_trial("b", B) == (
-        "b: 2 rounds and 5 kills DIFFERENT, 1 attempts given up; 50 packets, 3 sent "
+        "b: 2 rounds and 5 kills DIFFERENT, 1 attempt given up; 50 packets, 3 sent "
         "again, 3.0 s, the longest round 0.2 s"
     )

@@ -9,6 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+import fediac as package
 from fediac.errors import UpdateError
 from fediac.plan.updates import open_updates
 from tests.integration.command import Command, Result
@@ -161,6 +162,19 @@ class TestTune:
         assert costs == sorted(costs)
         assert len(costs) == 10
         assert found["recommended"] == found["candidates"][0]
+
+    def test_the_recommendation_can_be_pasted(
+        self, fediac: Command, three_updates: Path
+    ) -> None:
+        best = fediac.json("tune", three_updates)["recommended"]
+        (line,) = [
+            line
+            for line in fediac("tune", three_updates).out.splitlines()
+            if line.startswith("In Python: ")
+        ]
+        made = eval(line.removeprefix("In Python: "), {"fediac": package})
+        assert (made.n_clients, made.n_votes) == (3, 1024)
+        assert (made.threshold, made.bits) == (best["threshold"], best["bits"])
 
     def test_options_choose_clients_votes_thresholds_and_length(
         self, fediac: Command, three_updates: Path

@@ -86,6 +86,7 @@ def show_tuning(tuning: Tuning, *, n_shown: int, as_json: bool) -> None:
         return
     console = open_console()
     console.print(_recommendation(tuning))
+    console.print(_call(tuning), soft_wrap=True)
     console.print()
     console.print(_fit_table(tuning))
     if tuning.law.misfit > 0.5:
@@ -117,6 +118,15 @@ def _recommendation(tuning: Tuning) -> str:
         f"{tuning.dim:,} entries, {mib(best.payload_bytes / MIB)} a round for all "
         "clients, "
         f"at a squared error of {best.gamma:.2f} (below 1 converges)."
+    )
+
+
+def _call(tuning: Tuning) -> str:
+    """Return the recommendation as one writes it."""
+    best = tuning.candidates[0]
+    return (
+        f"In Python: fediac.FediAC({tuning.n_clients}, n_votes={tuning.n_votes}, "
+        f"threshold={best.threshold}, bits={best.bits})"
     )
 
 

@@ -30,10 +30,11 @@ from flwr.supercore import log
 from fediac.errors import ArgumentError
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.book import Book
+from fediac.flower.desk import ServerSettings
 from fediac.flower.grid import PromptGrid
 from fediac.flower.inner import Inner
 from fediac.flower.road import RoadSettings
-from fediac.flower.server import Server, ServerSettings
+from fediac.flower.server import Server
 
 _NEED_EVERY_MODEL = (
     Bulyan,

@@ -142,6 +142,21 @@ def test_a_packet_further_on_than_its_slot_s_next_pushes_nothing_aside(
         assert totals(answer_to(switch, *each)) == [6]
 
 
+def test_a_packet_two_turns_on_takes_no_slot_of_an_exchange_that_runs(
+    switch: Switch, job: Job
+) -> None:
+    n_slots = job.layout.n_slots(Kind.SUM)
+    first = [lanes(job, i, [2], packet=0) for i in range(3)]
+    send(switch, *first)
+    for number in (2 * n_slots, 3 * n_slots, n_slots + 1):
+        assert send(switch, lanes(job, 0, [1], packet=number)) == []
+    assert switch.counters.drops == {"busy": 3}
+    ((to, repeated),) = send(switch, first[0])
+    assert (to, totals(repeated)) == (0, [6])
+    following = (lanes(job, i, [4], packet=n_slots) for i in range(3))
+    assert totals(answer_to(switch, *following)) == [12]
+
+
 def test_the_last_two_peaks_are_repeated_and_older_ones_are_stale(
     switch: Switch, job: Job
 ) -> None:

@@ -90,3 +90,19 @@ rounds = 1
         seen = [*stack[len(DOORS) :], "switch/registers.py"]
         assert seen == [name for name in way if name in seen]
     assert stacks
+
+
+def test_an_algorithm_has_one_place() -> None:
+    """Its own file, the catalog, what is exported, and what the paper compares."""
+    with_its_name = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "omnireduce" in path.read_text(encoding="utf-8").lower()
+    }
+    assert with_its_name == {
+        "__init__.py",
+        "compressors/__init__.py",
+        "compressors/catalog.py",
+        "compressors/omnireduce.py",
+        "paper/entrants.py",
+    }

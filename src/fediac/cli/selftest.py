@@ -33,7 +33,9 @@ def _selftest(  # noqa: PLR0913 - one parameter for each option
     corrupt: Annotated[float, _share("Datagrams that arrive damaged.")] = 0.01,
     algorithm: Annotated[
         str,
-        typer.Option(metavar="NAME", help="fediac, switchml, omnireduce or all."),
+        typer.Option(
+            metavar="NAME", help="fediac, another that needs no far server, or all."
+        ),
     ] = "fediac",
     chaos: Annotated[
         int,

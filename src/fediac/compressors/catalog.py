@@ -4,6 +4,7 @@ from typing import Any
 
 from fediac.compressors.fedavg import FedAvg
 from fediac.compressors.fediac import FediAC
+from fediac.compressors.forecast import sends_to_server
 from fediac.compressors.libra import Libra
 from fediac.compressors.omnireduce import OmniReduce
 from fediac.compressors.switchml import SwitchML
@@ -19,6 +20,9 @@ CATALOG: dict[str, type[Any]] = {
     "topk": TopK,
 }
 
+_N_CLIENTS, _DIM = 2, 4096
+"""Any would do: what a round asks depends on neither."""
+
 
 def title_of(name: str) -> str:
     """Return what pictures call an algorithm: its ``TITLE``, or its class's name."""
@@ -27,6 +31,15 @@ def title_of(name: str) -> str:
         return name
     title: str = getattr(algorithm, "TITLE", algorithm.__name__)
     return title
+
+
+def served_by_switch() -> tuple[str, ...]:
+    """Return the names of those whose rounds need a switch alone, and no far server."""
+    return tuple(
+        name
+        for name, kind in CATALOG.items()
+        if not sends_to_server(kind(_N_CLIENTS), _DIM)
+    )
 
 
 def find(name: str) -> type[Any]:

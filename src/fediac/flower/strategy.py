@@ -58,8 +58,8 @@ class CompressedStrategy(Strategy):
     Args:
         strategy: The app's own, such as FedAvg, FedProx or FedAdam: it samples clients
             and gets the mean model. Its average is over clients, not over examples.
-        algorithm: What compresses: fediac, switchml, omnireduce, libra, fedavg, topk,
-            or ``module:name`` of your own.
+        algorithm: What compresses, as ``fediac list`` names it, such as fediac, or
+            ``module:name`` of your own.
         seed: Of all that clients draw.
         statistics: Batch norm's running statistics: ``average`` them as a dense sum of
             24 bits, or ``leave`` them as they were.

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fediac.compressors import (
-    CATALOG,
     Compressor,
     FedAvg,
     FediAC,
     Weighted,
     find,
 )
+from fediac.compressors.catalog import served_by_switch
 from fediac.compressors.forecast import (
     AsksIndexedSum,
     AsksSum,
@@ -153,15 +153,10 @@ def require_no_server(settings: RunSettings, *, n_clients: int, dim: int) -> Non
     )
     if not sends_to_server(compressor, dim):
         return
-    others = [
-        each
-        for each, kind in CATALOG.items()
-        if not sends_to_server(kind(n_clients), dim)
-    ]
     what = "tuning = 'server'" if is_tuned_by_server(settings) else name
     raise ConfigError(
         f"--switch: {what} sends floats to a far server, and a switch adds integers "
-        f"alone; take one of {', '.join(others)}, or run without --switch"
+        f"alone; take one of {', '.join(served_by_switch())}, or run without --switch"
     )
 
 

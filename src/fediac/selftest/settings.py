@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from fediac.compressors.catalog import served_by_switch
 from fediac.errors import ArgumentError, ConfigError, hint_name
 from fediac.selftest.weather import Weather
 from fediac.wire.header import MAX_CLIENTS
-
-ALGORITHMS = ("fediac", "switchml", "omnireduce")
-"""Those whose exchanges a switch over a network answers."""
 
 ALL = "all"
 
@@ -33,7 +31,7 @@ class SelftestSettings:
         child: The module that the processes run; tests have others, with mistakes.
     """
 
-    algorithms: tuple[str, ...] = ALGORITHMS
+    algorithms: tuple[str, ...] = field(default_factory=served_by_switch)
     n_clients: int = 8
     dim: int = 1_000_000
     n_rounds: int = 3
@@ -72,10 +70,11 @@ def read_algorithms(name: str) -> tuple[str, ...]:
     Raises:
         ConfigError: It stands for none that a switch over a network can serve.
     """
+    served = served_by_switch()
     if name == ALL:
-        return ALGORITHMS
-    if name not in ALGORITHMS:
-        hint = hint_name(name, (*ALGORITHMS, ALL))
+        return served
+    if name not in served:
+        hint = hint_name(name, (*served, ALL))
         raise ConfigError(
             f"--algorithm {name!r} cannot be run through a switch over a network{hint}"
         )

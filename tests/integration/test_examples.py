@@ -5,6 +5,7 @@ import copy
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import nn
 
 import fediac
 from fediac.plugins import make_own
+from tests.switches import running_switch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -155,3 +157,26 @@ def test_the_command_reports_on_the_folder_of_an_experiment(tmp_path: Path) -> N
         capture_output=True,
     )
     assert "fedavg: own data, Linear" in page.read_text(encoding="utf-8")
+
+
+def test_processes_that_meet_at_a_switch_end_with_the_same_model(
+    tmp_path: Path,
+) -> None:
+    example = [sys.executable, str(EXAMPLES / "switch_clients.py")]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = f"127.0.0.1:{server.getsockname()[1]}"
+    with running_switch() as switch:
+        more = [where, str(switch.endpoint), str(tmp_path)]
+        started = [
+            subprocess.Popen([*example, role, *more], stdout=subprocess.PIPE, text=True)
+            for role in ("conductor", "0", "1")
+        ]
+        try:
+            said = [each.communicate(timeout=60)[0].splitlines() for each in started]
+        finally:
+            for each in started:
+                each.kill()
+    assert said[0] == [f"round {number}: (0, 1)" for number in range(1, 11)]
+    ends = [line.removeprefix(f"client {i}: ") for i, (line,) in enumerate(said[1:])]
+    assert ends[0] == ends[1]
+    assert ends[0].startswith("10 rounds, [")

@@ -23,6 +23,11 @@ from tests.tiny import make_settings, read_lines, write_data
 
 KINDS = {"one process": RemoteSwitch, "processes": ClientProcesses}
 NORMED = {"name": "tests.tiny:normed_model"}
+CHANGES: dict[str, dict[str, Any]] = {
+    "fediac": {"clients": {"n_clients": 5, "weights": "examples"}},  # 19 or 20 each
+    "switchml": {"algorithm": "switchml"},
+    "omnireduce": {"algorithm": "omnireduce"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +45,11 @@ def run(folder: Path, name: str, elsewhere: RemoteSwitch | None, **changes: Any)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("algorithm", ["fediac", "switchml", "omnireduce"])
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_run_over_udp_is_the_run_in_memory(
-    tmp_path: Path, switch: RunningSwitch, algorithm: str, kind: str
+    tmp_path: Path, switch: RunningSwitch, name: str, kind: str
 ) -> None:
-    changes = {"algorithm": algorithm, "model": NORMED, "stop": {"rounds": 2}}
+    changes = CHANGES[name] | {"model": NORMED, "stop": {"rounds": 2}}
     expected = run(tmp_path, "memory", None, **changes)
     elsewhere = KINDS[kind](str(switch.endpoint))
     try:
@@ -52,6 +57,24 @@ def test_a_run_over_udp_is_the_run_in_memory(
         assert elsewhere.n_retries == 0
     finally:
         elsewhere.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_clients_that_are_absent_a_switch_elsewhere_knows_nothing(
+    tmp_path: Path, switch: RunningSwitch, kind: str
+) -> None:
+    changes = CHANGES["omnireduce"] | {"clients": {"n_participants": 2}}
+    model, lines, _ = run(tmp_path, "memory", None, **changes)
+    elsewhere = KINDS[kind](str(switch.endpoint))
+    try:
+        there = run(tmp_path, "udp", elsewhere, **changes)
+    finally:
+        elsewhere.close()
+    assert there[0] == model
+    for here, far in zip(lines, there[1], strict=True):
+        # A session there has two members, not three of which one is absent.
+        assert far.pop("register_bytes") < here.pop("register_bytes")
+    assert there[1] == lines
 
 
 def test_a_round_is_tried_again_when_a_client_and_the_switch_are_killed_in_it(

@@ -101,11 +101,7 @@ class ClientProcesses(RemoteSwitch):
         return {i: each.process.pid or 0 for i, each in self._workers.items()}
 
     def run_clients(
-        self,
-        clients: Mapping[int, ClientRound],
-        compressor: Compressor,
-        *,
-        round_number: int,
+        self, clients: Mapping[int, ClientRound], *, round_number: int
     ) -> RoundRun:
         """Return what a round of these clients gives.
 
@@ -115,9 +111,10 @@ class ClientProcesses(RemoteSwitch):
 
         def attempt() -> RoundRun:
             with self.open(len(clients)) as opened:
-                require_capacity(compressor, opened.layout)
+                first = next(iter(clients.values()))
+                require_capacity(first.compressor, opened.layout)
                 tasks = {
-                    i: _task(opened, place, compressor, each, round_number)
+                    i: _task(opened, place, each, round_number)
                     for place, (i, each) in enumerate(clients.items())
                 }
                 done = self._run(opened, tasks)
@@ -231,20 +228,14 @@ def _problem_of(opened: Opened) -> SessionError:
     return opened.problem or SessionError("a session without a reason has ended")
 
 
-def _task(
-    opened: Opened,
-    place: int,
-    compressor: Compressor,
-    client: ClientRound,
-    round_number: int,
-) -> _Task:
+def _task(opened: Opened, place: int, client: ClientRound, round_number: int) -> _Task:
     state = client.state
     extras = {name: _to_numpy(each) for name, each in state.extras.items()}
     residual = None if state.residual is None else _to_numpy(state.residual)
     return _Task(
         opened.opening.session,
         place,
-        compressor,
+        client.compressor,
         _to_numpy(client.update),
         replace(state, residual=residual, extras=extras),
         client.stream,

@@ -61,6 +61,7 @@ class SwitchElsewhere(Protocol):
 class ClientRound:
     """What one client begins a round with."""
 
+    compressor: Compressor
     update: Update
     state: State
     stream: Stream
@@ -86,11 +87,7 @@ class ClientsElsewhere(SwitchElsewhere, Protocol):
     """A switch elsewhere, and clients that are not in this process either."""
 
     def run_clients(
-        self,
-        clients: Mapping[int, ClientRound],
-        compressor: Compressor,
-        *,
-        round_number: int,
+        self, clients: Mapping[int, ClientRound], *, round_number: int
     ) -> RoundRun:
         """Return what a round of these clients gives."""
         ...

@@ -160,10 +160,10 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         outcomes, mean, ledger, counters = _run_here(switch, len(updates), present, run)
     elif isinstance(switch, ClientsElsewhere):
         clients = {
-            i: ClientRound(update, states[i], streams[i])
+            i: ClientRound(every[i], update, states[i], streams[i])
             for i, update in present.items()
         }
-        ran = switch.run_clients(clients, compressor, round_number=round_number)
+        ran = switch.run_clients(clients, round_number=round_number)
         outcomes, ledger, counters = dict(ran.outcomes), ran.ledger, ran.counters
         check_kept({i: each.state for i, each in outcomes.items()}, present)
         mean = outcomes[first].mean.dense(present[first])

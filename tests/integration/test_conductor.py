@@ -11,6 +11,7 @@ import pytest
 
 import fediac
 from fediac.errors import ArgumentError, SessionError
+from fediac.network.addresses import Endpoint
 from tests.support import bytes_of, refuses
 from tests.switch_roles import (
     FIRST,
@@ -25,13 +26,12 @@ from tests.switch_roles import (
 from tests.switches import KEY, running_switch
 
 END_S = 60.0
-Process = "subprocess.Popen[str]"
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.create_server((host, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+def free_address(host: str = "127.0.0.1") -> str:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as server:
+        return str(Endpoint.of(server.getsockname()))
 
 
 class Cast:
@@ -39,7 +39,7 @@ class Cast:
 
     def __init__(self, folder: Path, switch: str, **environment: str) -> None:
         self.folder, self.switch, self.environment = folder, switch, environment
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = free_address(Endpoint.parse(switch, name="switch").host)
         self.all: list[subprocess.Popen[str]] = []
 
     def conductor(self, n_rounds: int, enough: int) -> "subprocess.Popen[str]":
@@ -167,13 +167,15 @@ def test_a_client_that_missed_rounds_gets_the_model(
     require_as_in_memory(tmp_path, 3)
 
 
-def test_with_a_key_everything_is_the_same_and_another_key_is_refused(
+def test_with_a_key_over_ipv6_all_is_the_same_and_another_key_is_refused(
     stack: ExitStack, tmp_path: Path
 ) -> None:
     path = tmp_path / "switch.key"
     path.write_text(KEY.hex())
     path.chmod(0o600)
-    running = stack.enter_context(running_switch("--key-file", str(path)))
+    running = stack.enter_context(
+        running_switch("--key-file", str(path), listen="[::1]:0")
+    )
     cast = cast_of(stack, tmp_path, str(running.endpoint), FEDIAC_KEY=KEY.hex())
     conductor = cast.conductor(2, N_CLIENTS)
     cast.environment["FEDIAC_KEY"] = bytes(32).hex()
@@ -216,7 +218,7 @@ def test_clients_that_never_come_are_named(tmp_path: Path) -> None:
 
 
 def test_a_client_without_a_conductor_says_so(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = free_address()
     client = fediac.Participant(address, RECIPE, client=2, folder=tmp_path, wait_s=0.3)
     text = (
         f"client 2: no word from the conductor at {address} for 0.3 s: connection "

@@ -58,6 +58,8 @@ def test_a_model_comes_whole_however_often_the_socket_is_full(
 ) -> None:
     server, client = pair(sockets)
     server.receive()
+    server.send(Alive())
+    assert client.receive() == [Alive()]  # only who has proved the key may say more
     values = np.arange(2_000_000, dtype=np.float32)
     server.send(Word(1, 2, model=Model(1, values)))
     assert server.has_waiting

@@ -19,7 +19,14 @@ from fediac.native import Kernels, library
 from fediac.native.packets import DataPlane
 
 SOURCES = Path(library.__file__).parent / "src"
-NEEDED = ("isa.c", "lanes.c", "siphash.c", "sums.c", "tally.c")
+NEEDED = (
+    "isa.c",
+    "lanes.c",
+    "siphash.c",
+    "siphash_lanes.c",
+    "sums.c",
+    "tally.c",
+)
 """What the files of the switch take from others."""
 
 CHOICE = "fediac_mistake"

@@ -229,7 +229,7 @@ LATE = Habitat(
 )
 """Nothing is lost, and copies come when the slots have gone on."""
 
-FORGETFUL = Habitat(Fate(0.0, 200, (Stroke.SWITCH_KILLED,)), "switchml")
+FORGETFUL = Habitat(Fate(0.0, 60, (Stroke.SWITCH_KILLED,)), "switchml")
 RESTLESS = Habitat(
     Fate(0.0, 20, (Stroke.COORDINATOR_KILLED,), Weather(0.05, 0.0, 0.0, 300, 0.05)),
     n_clients=1,

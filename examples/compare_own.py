@@ -12,7 +12,7 @@ x = torch.randn(6000, 20, generator=torch.Generator().manual_seed(1))
 y = (x[:, :3] ** 2).argmax(dim=1)
 sizes = [2000, 1200, 800, 400, 300, 200, 75, 25, 1000]  # eight clients, and a test set
 parts = list(zip(torch.split(x, sizes), torch.split(y, sizes), strict=True))
-fedavg, fediac_20 = fediac.FedAvg(8), fediac.FediAC(8, n_votes="20%", threshold=2)
+fedavg, fediac_25 = fediac.FedAvg(8), fediac.FediAC(8, n_votes="25%", threshold=2)
 
 
 def make_model() -> nn.Module:
@@ -25,7 +25,7 @@ compared = fediac.compare(
     make_model,
     train=parts[:8],
     test=parts[8],
-    compressors={"fediac": fediac_20, "fedavg": fedavg},
+    compressors={"fediac": fediac_25, "fedavg": fedavg},
     n_rounds=15,
 )
 print(compared)

@@ -29,7 +29,7 @@ def main() -> None:
         make_model,
         train=(x[:3000], y[:3000]),
         test=(x[3000:], y[3000:]),
-        compressor=fediac.FediAC(10, n_votes="20%", threshold=2),
+        compressor=fediac.FediAC(10),
         epochs=2,
         batch_size=20,
         lr=0.2,

@@ -113,9 +113,9 @@ def test_own_model_on_unequal_clients_is_compared_in_twenty_lines(
         mib[name] = float(cells[4])
     assert min(accuracy.values()) > 85.0
     assert mib["fediac"] < mib["fedavg"] / 3
-    assert "2 runs compared: own data, Sequential" in (
-        tmp_path / "report.html"
-    ).read_text(encoding="utf-8")
+    assert "2 algorithms: own data, Sequential" in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_state_dicts_are_aggregated_in_five_lines_of_the_readme() -> None:

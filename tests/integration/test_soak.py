@@ -20,8 +20,8 @@ def test_memory_stays_flat() -> None:
 def test_a_switch_that_leaks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDIAC_MISTAKE", "leak")
     leaking = Soak(
-        6.0,
-        look_s=0.25,
+        4.0,
+        look_s=0.2,
         n_clients=2,
         kill_s=60.0,
         child="tests.integration.wrong_children",

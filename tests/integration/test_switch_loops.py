@@ -1,7 +1,7 @@
 """The switch's two inner loops, on the same datagrams over real sockets."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ import pytest
 
 from fediac.native.serving import serve_kernels
 from fediac.network import native_loop, python_loop
-from fediac.network.addresses import Endpoint
+from fediac.network.addresses import Endpoint, pack_address
 from fediac.network.native_loop import NativeLoop
 from fediac.network.python_loop import MAX_PACKET_BYTES, PythonLoop, clock_us
 from fediac.network.sockets import NO_SEGMENTS, open_socket
@@ -21,10 +21,11 @@ from fediac.switch.job import Job
 from fediac.switch.keys import Keyring
 from fediac.switch.pipeline import Switch
 from fediac.switch.registers import Layout
+from fediac.switch.sessions import Datagram
 from fediac.wire.control import Alive, Cookie, Join, Open, read_control
-from fediac.wire.header import VERSION
+from fediac.wire.header import EXCHANGES, HEADER_BYTES, VERSION
 from fediac.wire.packet import Packet, decode, encode
-from fediac.wire.tag import session_key, tagged
+from fediac.wire.tag import is_tag_right, session_key, tagged
 from tests.packets import (
     announce,
     block,
@@ -252,18 +253,49 @@ def two(
         yield made
 
 
+def _rising(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[Datagram]:
+    """Return a list of the datagrams that the control plane gets from now on."""
+    risen: list[Datagram] = []
+    receive = bench.plane.receive
+
+    def spy(datagrams: Iterable[Datagram], now_us: int) -> list[Datagram]:
+        risen.extend(given := list(datagrams))
+        return receive(given, now_us)
+
+    monkeypatch.setattr(bench.plane, "receive", spy)
+    return risen
+
+
+def _of_members(places: dict[tuple[int, int], int], sent: list[Sent]) -> set[bytes]:
+    """Return the packets of exchanges that come from where their member is."""
+    return {
+        data
+        for peer, data in sent
+        if len(data) >= HEADER_BYTES
+        and data[3] in EXCHANGES
+        and places.get((int.from_bytes(data[4:12]), int.from_bytes(data[14:16])))
+        == peer
+        and is_tag_right(data, session_key(KEY, int.from_bytes(data[4:12])))
+    }
+
+
 def test_both_loops_give_the_same_datagrams_and_counters(
-    two: tuple[Bench, Bench],
+    two: tuple[Bench, Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_python, in_c = two
     all_places = [_join_all(each) for each in two]
     assert all_places[0] == all_places[1]
+    stranger = pack_address(in_c.peers[0].getsockname())
+    risen, of_members = _rising(in_c, monkeypatch), set()
     n_answers = 0
     for sent in _script(all_places[0], seed=1):
         got = in_c.exchange(sent)
         assert got == in_python.exchange(sent)
         n_answers += sum(map(len, got))
+        of_members |= _of_members(all_places[0], sent)
     assert n_answers > 1000
+    assert len(of_members) > 500
+    assert not of_members & {data for place, data in risen if place != stranger}
     planes = [each.plane for each in two]
     assert planes[0].all_drops == planes[1].all_drops
     assert {"tag", "address", "foreign", "malformed", "duplicate"} <= set(

@@ -301,6 +301,20 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/training/test_local.py",
         ),
     },
+    "network/native_loop.py": {
+        "moves-not-followed": (
+            "the loop in C follows members that join or move",
+            " and known.n_moves == session.n_moves",
+            "",
+            "integration/test_switch_loops.py",
+        ),
+        "tags-not-counted": (
+            "what the loop in C drops is counted",
+            '("tag", counted.dropped_tag)',
+            '("tag", 0)',
+            "integration/test_switch_loops.py",
+        ),
+    },
     "partition.py": {
         "beta-a-fifth-too-large": (
             "shares of a class follow Dirichlet(beta)",

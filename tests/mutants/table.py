@@ -35,8 +35,8 @@ TABLE: dict[str, dict[str, Row]] = {
         ),
         "width-by-own-peak": (
             "the width follows from the peak of all clients",
-            "self._fitted_bits(corrected, peak)",
-            "self._fitted_bits(corrected, corrected.peak)",
+            "self._fitted_bits(corrected, state, peak)",
+            "self._fitted_bits(corrected, state, corrected.peak)",
             "unit/compressors/test_fediac.py::TestWidth",
         ),
         "peak-below-itself": (
@@ -252,8 +252,8 @@ TABLE: dict[str, dict[str, Row]] = {
     "transports/vectors.py": {
         "state-of-client-0": (
             "every client goes on from a state of its own",
-            "states[i], streams[i]",
-            "states[0], streams[i]",
+            "states[i], streams[i], out",
+            "states[0], streams[i], out",
             "conformance/test_compressors.py::test_aggregate_runs_the_same_rounds",
         ),
         "stream-of-client-0": (

@@ -13,7 +13,7 @@ import fediac
 
 
 def main() -> None:
-    elsewhere, last = fediac.RemoteSwitch(sys.argv[1]), ExitStack()
+    elsewhere, last = fediac.RemoteSwitch(sys.argv[1], patience_s=30.0), ExitStack()
     for line in sys.stdin:
         last.close()
         opened = last.enter_context(elsewhere.open(int(line)))

@@ -7,6 +7,7 @@ It knows nothing of how its clients are told: by messages of another system, say
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -183,6 +184,7 @@ class OpenSession:
         self._member: Member | None = None
         self._attendance: Attendance | None = None
         self._steps: tuple[Step, ...] = ()
+        self._is_closed = False
         try:
             drive([(link, self)], lambda: opening.opened is not None or self._is_over)
             self._require_going()
@@ -238,10 +240,17 @@ class OpenSession:
         self._commit = None
 
     def close(self) -> None:
-        """End the session at the switch."""
+        """End the session at the switch, and wait a moment for its word.
+
+        Members that still wait for an answer learn of the end from the switch.
+        """
         self._commit = None
-        self._opening.close(clock_us())
-        self._link.send(self._opening.send(clock_us()))
+        if self._is_closed:
+            return
+        self._is_closed, opening = True, self._opening
+        opening.close(clock_us())
+        with suppress(SessionError):  # its lease ends it, then
+            drive([(self._link, opening)], lambda: opening.is_over)
         self._link.close()
 
     def __enter__(self) -> Self:

@@ -57,7 +57,7 @@ def test_a_deployment_loses_a_node_gets_it_back_and_leaves_a_page(
 ) -> None:
     command = [sys.executable, str(FOLDER / "run_local.py")]
     process = subprocess.Popen(
-        [*command, "--out", str(tmp_path), "--rounds", "3"],
+        [*command, "--out", str(tmp_path), "--rounds", "4"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -71,10 +71,11 @@ def test_a_deployment_loses_a_node_gets_it_back_and_leaves_a_page(
     assert process.returncode == 0, said
     assert "run_local: kill SuperNode 3" in said
     assert "run_local: SuperNode 3 comes back" in said
-    first, second, _third = rows(tmp_path / "report.html")
+    first, second, third, _ = rows(tmp_path / "report.html")
     assert (first[-1], second[-1]) == ("yes", "yes")
     assert int(first[2]) >= 3
-    assert (second[2], second[3]) == ("3", "1")
+    # The log tells of the second round a moment late: the node may have replied to it.
+    assert ("3", "1") in [(each[2], each[3]) for each in (second, third)]
     journal = tmp_path / "server" / "journal"
     assert journal.read_bytes().startswith(b"fediac journal 1")
     assert json.loads((tmp_path / "server" / "job").read_text()) > 0

@@ -116,20 +116,28 @@ def test_a_switch_that_lets_strangers_in_is_noticed(
     assert attacked.differences[0].startswith("attack: a ")
 
 
+def heed_interrupts() -> None:
+    """A shell's background commands ignore them, and so do tests that run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what still runs")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_it_is_stopped(number: int) -> None:
     command = [sys.executable, "-m", "fediac", "selftest", "--rounds", "1000"]
-    process = subprocess.Popen(
-        [*command, "--dim", "5000"], stderr=subprocess.PIPE, text=True
-    )
-    try:
-        while len(processes_of(process.pid)) < 2:
-            assert process.poll() is None, process.communicate()
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    with subprocess.Popen(
+        [*command, "--dim", "5000"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as process:
+        try:
+            while len(processes_of(process.pid)) < 2:
+                assert process.poll() is None, process.communicate()
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == (130 if number == signal.SIGINT else -9)
     assert err == ("" if number == signal.SIGKILL else "stopped\n")
     for pid in processes_of(process.pid):  # the system kills them just now

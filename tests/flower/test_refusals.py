@@ -9,7 +9,7 @@ import pytest
 from flwr.serverapp.strategy import FedAvg
 
 from fediac.errors import ConfigError
-from fediac.flower import CompressedStrategy, CompressMod, desk
+from fediac.flower import CompressedStrategy, CompressMod, server_messages
 from fediac.flower import mod as mod_module
 from tests.flower.apps import make_app, record_of, start
 from tests.flower.local_grid import LocalGrid
@@ -49,7 +49,7 @@ def test_code_that_the_server_names_is_not_imported_by_a_client() -> None:
 
 
 def test_a_server_of_another_version_is_refused_with_both(monkeypatch: Any) -> None:
-    monkeypatch.setattr(desk, "VERSION", 0)
+    monkeypatch.setattr(server_messages, "VERSION", 0)
     assert refusal(CompressMod()) == (
         "node 1 refuses: the server speaks version 0 of fediac.flower's messages, this "
         "client version 1: install the same fediac on both"

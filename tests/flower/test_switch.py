@@ -8,7 +8,7 @@ from flwr.app import Message
 from flwr.serverapp.strategy import FedAvg
 
 from fediac.errors import ArgumentError, SessionError
-from fediac.flower import CompressedStrategy, road
+from fediac.flower import CompressedStrategy, over_switch
 from tests.flower.apps import N_CLIENTS, SEED, in_memory, make_app, record_of, start
 from tests.flower.local_grid import LocalGrid
 from tests.flower.test_rounds import FEDIAC, asks, require_same, round_of
@@ -56,7 +56,7 @@ def test_without_a_switch_rounds_go_over_messages_and_say_so(
     with running_switch() as gone:
         address = str(gone.endpoint)
         gone.stop()
-    monkeypatch.setattr(road, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(over_switch, "_PATIENCE_S", 0.2)
     result = run(address, LocalGrid(make_app(), N_CLIENTS), **FEDIAC)
     model, _, _ = in_memory("fediac", FEDIAC, 2)
     require_same(result.arrays, model)
@@ -71,7 +71,7 @@ def test_a_node_that_dies_in_the_session_does_not_stop_the_others(
         is_it = (asks(message), round_of(message), node) == ("switch", 2, 3)
         return "lost" if is_it else None
 
-    monkeypatch.setattr(road, "_SILENCE_S", 1.0)
+    monkeypatch.setattr(over_switch, "_SILENCE_S", 1.0)
     monkeypatch.setattr("fediac.flower.server._ROAD_FAILED_S", 0.1)
     grid = LocalGrid(make_app(), N_CLIENTS, fault=fault)
     result = run(str(switch.endpoint), grid, **FEDIAC)
@@ -104,8 +104,8 @@ def test_the_key_is_told_over_tls_or_on_the_loopback_only(
     monkeypatch: pytest.MonkeyPatch, address: str, key_over: str, is_told: object
 ) -> None:
     monkeypatch.setenv("FEDIAC_KEY", "ab" * 32)
-    settings = road.RoadSettings(address, key_over=key_over)
-    assert ("key" in road.Road(settings, job=1).told()) == is_told
+    settings = over_switch.RoadSettings(address, key_over=key_over)
+    assert ("key" in over_switch.Road(settings, job=1).told()) == is_told
 
 
 def test_another_word_for_tls_is_refused() -> None:
@@ -123,7 +123,7 @@ def test_clients_that_cannot_reach_the_switch_take_part_by_messages(
         raise SessionError("no answer from the switch")
 
     monkeypatch.setattr("fediac.flower.mod.SwitchClient", unreachable)
-    monkeypatch.setattr(road, "_SILENCE_S", 1.0)
+    monkeypatch.setattr(over_switch, "_SILENCE_S", 1.0)
     result = run(str(switch.endpoint), LocalGrid(make_app(), N_CLIENTS), **FEDIAC)
     model, _, _ = in_memory("fediac", FEDIAC, 2)
     require_same(result.arrays, model)

@@ -12,7 +12,7 @@ from typing import Any
 from flwr.app import MetricRecord
 from flwr.supercore import log
 
-from fediac.flower.carrying import Traffic
+from fediac.flower.over_messages import Traffic
 
 PREFIX = "fediac-"
 

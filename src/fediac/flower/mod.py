@@ -21,11 +21,11 @@ from fediac.compressors.protocol import State
 from fediac.core.corrected import count_nonfinite
 from fediac.errors import FediacError, RemoteProtocolError
 from fediac.flower.algorithm import Algorithm
+from fediac.flower.client_round import PairRun, Place, Trained
 from fediac.flower.holdings import disk_of
-from fediac.flower.pair import PairRun, Place, Trained
+from fediac.flower.over_switch import own_key
+from fediac.flower.protocol_version import VERSION, digest_of, form_of, version_problem
 from fediac.flower.records import Parcel, array_record, arrays_of, count_bytes
-from fediac.flower.road import own_key
-from fediac.flower.words import VERSION, digest_of, form_of, version_problem
 from fediac.names import is_own
 from fediac.remote.switch_client import SwitchClient
 from fediac.sessions.client import Attempt, Holdings, Work

@@ -16,16 +16,16 @@ from flwr.supercore import log
 
 from fediac.compressors.protocol import State
 from fediac.errors import ConfigError, FediacError, say_count
-from fediac.flower.book import Book, Commit, Kept
-from fediac.flower.carrying import Asked, Carrier
-from fediac.flower.desk import Desk, ServerSettings
+from fediac.flower.client_round import PairRun, Place, Trained
 from fediac.flower.grid import collect
-from fediac.flower.inner import Inner
+from fediac.flower.inner_strategy import Inner
 from fediac.flower.metrics import RoundMetrics
-from fediac.flower.pair import PairRun, Place, Trained
+from fediac.flower.over_messages import Asked, Carrier
+from fediac.flower.over_switch import Road, places_of
+from fediac.flower.protocol_version import digest_of
 from fediac.flower.records import Parcel, array_record, arrays_of
-from fediac.flower.road import Road, places_of
-from fediac.flower.words import digest_of
+from fediac.flower.server_journal import Book, Commit, Kept
+from fediac.flower.server_messages import Desk, ServerSettings
 from fediac.sessions.messages import Step
 from fediac.transports.exchange_checks import require_exchanges
 

@@ -29,12 +29,12 @@ from flwr.supercore import log
 
 from fediac.errors import ArgumentError
 from fediac.flower.algorithm import Algorithm
-from fediac.flower.book import Book
-from fediac.flower.desk import ServerSettings
 from fediac.flower.grid import PromptGrid
-from fediac.flower.inner import Inner
-from fediac.flower.road import RoadSettings
+from fediac.flower.inner_strategy import Inner
+from fediac.flower.over_switch import RoadSettings
 from fediac.flower.server import Server
+from fediac.flower.server_journal import Book
+from fediac.flower.server_messages import ServerSettings
 
 _NEED_EVERY_MODEL = (
     Bulyan,

@@ -15,13 +15,19 @@ from flwr.supercore import log
 
 from fediac.errors import ConfigError
 from fediac.flower.algorithm import Algorithm
-from fediac.flower.book import Book
-from fediac.flower.carrying import Traffic
 from fediac.flower.metrics import RoundMetrics
-from fediac.flower.peers import Peer, Places
+from fediac.flower.nodes import Peer, Places
+from fediac.flower.over_messages import Traffic
+from fediac.flower.over_switch import RoadSettings
+from fediac.flower.protocol_version import (
+    VERSION,
+    Ask,
+    digest_of,
+    form_of,
+    version_problem,
+)
 from fediac.flower.records import Parcel, array_record, arrays_of
-from fediac.flower.road import RoadSettings
-from fediac.flower.words import VERSION, Ask, digest_of, form_of, version_problem
+from fediac.flower.server_journal import Book
 from fediac.transports.forms import Form
 
 _AFTER = ("evaluate", "settle")

@@ -20,7 +20,7 @@ from fediac.compressors.forecast import sends_to_server
 from fediac.compressors.protocol import Outcome, Round, ask
 from fediac.core.exchange import Answer
 from fediac.errors import ArgumentError, SessionError
-from fediac.flower.pair import PairRun
+from fediac.flower.client_round import PairRun
 from fediac.network.addresses import Endpoint
 from fediac.network.key_file import VARIABLE, parse_key
 from fediac.remote.coordinator import Coordinator

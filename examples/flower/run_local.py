@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -28,6 +29,8 @@ APP = Path(__file__).parent
 BIN = Path(sys.executable).parent
 N_NODES = 4
 START_S = 60.0
+AWAY_S = 10.0
+"""How long the node that is killed stays away."""
 
 
 def free_port() -> int:
@@ -154,7 +157,11 @@ def flwr_run(out: Path, config: Mapping[str, object], *extra: str) -> list[str]:
 
 
 def run(out: Path, n_rounds: int) -> int:
-    """Start everything, run the app, kill and revive a node; return the exit code."""
+    """Start everything, run the app, kill and revive a node; return the exit code.
+
+    The node is killed once it has trained, which its folder shows at once: the run's
+    log is fetched every few seconds, and tells of a round when others are over.
+    """
     page = out / "report.html"
     with ExitStack() as stack:
         port = start_superlink(stack, out)
@@ -173,18 +180,27 @@ def run(out: Path, n_rounds: int) -> int:
             "fediac.folder": str(out / "server"),
         }
         app = stack.enter_context(following(flwr_run(out, config), out))
-        revived = False
-        for line in app.stdout or ():
-            print(line, end="", flush=True)
-            if "[ROUND 2/" in line:
-                print(f"run_local: kill SuperNode 3 ({nodes[3].pid})", flush=True)
-                end(nodes[3], signal.SIGKILL)
-            if f"[ROUND {min(4, n_rounds)}/" in line and not revived:
-                revived = True
+        is_over = Event()
+
+        def kill_and_revive() -> None:
+            while not list(out.glob("node3/*/holdings")):
+                if is_over.wait(0.05):
+                    return
+            print(f"run_local: kill SuperNode 3 ({nodes[3].pid})", flush=True)
+            end(nodes[3], signal.SIGKILL)
+            if not is_over.wait(AWAY_S):
                 print("run_local: SuperNode 3 comes back", flush=True)
-                again = daemon("node3", supernode(3, port, out), out)
-                stack.enter_context(again)
-        code = app.wait(30)
+                stack.enter_context(daemon("node3", supernode(3, port, out), out))
+
+        trouble = Thread(target=kill_and_revive)
+        trouble.start()
+        try:
+            for line in app.stdout or ():
+                print(line, end="", flush=True)
+            code = app.wait(30)
+        finally:
+            is_over.set()
+            trouble.join()
     print(f"run_local: the page is {page}" if page.exists() else "run_local: no page")
     return code if page.exists() else 1
 

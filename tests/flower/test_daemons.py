@@ -71,11 +71,13 @@ def test_a_deployment_loses_a_node_gets_it_back_and_leaves_a_page(
     assert process.returncode == 0, said
     assert "run_local: kill SuperNode 3" in said
     assert "run_local: SuperNode 3 comes back" in said
-    first, second, third, _ = rows(tmp_path / "report.html")
-    assert (first[-1], second[-1]) == ("yes", "yes")
-    assert int(first[2]) >= 3
-    # The log tells of the second round a moment late: the node may have replied to it.
-    assert ("3", "1") in [(each[2], each[3]) for each in (second, third)]
+    rounds = rows(tmp_path / "report.html")
+    n_members, n_lost, is_over_switch = (
+        [each[i] for each in rounds] for i in (2, 3, -1)
+    )
+    assert is_over_switch == ["yes"] * 4
+    assert set(n_members) <= {"3", "4"}
+    assert "1" in n_lost  # Flower knows only after a minute that a node is gone
     journal = tmp_path / "server" / "journal"
     assert journal.read_bytes().startswith(b"fediac journal 1")
     assert json.loads((tmp_path / "server" / "job").read_text()) > 0

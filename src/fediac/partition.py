@@ -20,7 +20,7 @@ from scipy.special import gammaincinv
 from fediac.core.integers import as_whole
 from fediac.core.rng import Stream, to_unit
 from fediac.errors import ArgumentError, say_count
-from fediac.rows import Data, read_labels
+from fediac.user_data import Data, read_labels
 
 __all__ = ["by_writer", "dirichlet", "iid", "pathological"]
 

@@ -23,10 +23,10 @@ from fediac.errors import (
     UpdateError,
 )
 from fediac.names import is_folder_name
-from fediac.rows import Data
 from fediac.runs.loop import FinishedRun
 from fediac.runs.settings import DEFAULT_ROUNDS
 from fediac.training.own_data import read_data
+from fediac.user_data import Data
 
 _WIDTH = 100
 """Characters of a line of the table."""

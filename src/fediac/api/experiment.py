@@ -27,7 +27,6 @@ from fediac.core.integers import as_whole
 from fediac.core.shares import Share
 from fediac.errors import RunError
 from fediac.files import lock_folder
-from fediac.rows import Columns, Data
 from fediac.runs.build import count_clients, prepare_given
 from fediac.runs.folder import check_folder
 from fediac.runs.given import Given, hash_model, name_algorithm, settings_table
@@ -51,6 +50,7 @@ from fediac.training.own_data import read_data
 from fediac.training.partition import count_classes
 from fediac.training.task import Loss, MakeOptimizer, Metric
 from fediac.transports import RoundFacts
+from fediac.user_data import Columns, Data
 
 _TRAIN, _CLIENTS, _USUAL = TrainSettings(), ClientSettings(), RunSettings()
 """What is not given is as in a settings file."""

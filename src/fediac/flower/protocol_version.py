@@ -13,7 +13,7 @@ from fediac.errors import UpdateError
 from fediac.transports.forms import Form, Statistics, find_form
 
 VERSION = 1
-"""Of the messages; both sides must have the same."""
+"""The version of these messages; both sides must have the same."""
 
 Ask = Literal["train", "answers", "switch", "evaluate", "settle"]
 """What a message asks of a client: to train and begin a round; to go on with it by

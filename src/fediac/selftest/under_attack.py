@@ -35,7 +35,7 @@ _JOBS = (1, 2)
 _FOREVER_MS = 3_600_000
 _PAYLOAD_BYTES = 256
 _N_PACKETS = 24
-"""Of an exchange of the victims: more than there are slots, so that all were reused."""
+"""Packets in an exchange of the victims: more than slots, so that all are reused."""
 
 PARTS = ("sessions", "registers", "members", "addresses", "heard")
 

@@ -17,7 +17,7 @@ from fediac.errors import ArgumentError, ConfigError, hint_name
 from fediac.imports import import_named
 
 Shape = tuple[int, ...]
-"""Of an input: channels, height and width of an image."""
+"""The shape of an input: channels, height and width of an image."""
 
 _IMAGE_DIMS = 3
 

@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from fediac.errors import DatasetError, say_count
-from fediac.rows import Columns, Data, Rows, join_rows, read_rows, split_clients
 from fediac.training.datasets import Dataset, Examples
 from fediac.training.datasets.types import make_dataset
+from fediac.user_data import Columns, Data, Rows, join_rows, read_rows, split_clients
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 import fediac
 from fediac.errors import ArgumentError, DatasetError
-from fediac.rows import as_array, join_rows, read_labels, read_rows, split_clients
 from fediac.training.datasets import Examples
+from fediac.user_data import as_array, join_rows, read_labels, read_rows, split_clients
 from tests.support import refuses
 
 X = np.arange(24, dtype=np.float32).reshape(8, 3)

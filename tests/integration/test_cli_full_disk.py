@@ -1,6 +1,7 @@
 """What was there before stays where a disk is too full for what comes after it."""
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +16,20 @@ BEFORE = b"what was there before\n"
 
 @contextmanager
 def full_disk(n_bytes: int) -> Iterator[None]:
-    """Let no file become longer than this."""
+    """Let no file become longer than this, and Python leave no byte code cut short.
+
+    It takes a short write of what it has just compiled for a whole one, and whoever
+    imports that module next gets an error.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    leaves_none = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = leaves_none
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -60,6 +60,9 @@ COMPRESSORS: dict[str, Build] = {
         n, share(d), 1, bits="bound", entries_per_vote=8, lanes="dense"
     ),
     "fediac by the preset lean": lambda n, d: FediAC.lean(n, n_votes=share(d)),
+    "fediac with growing votes": lambda n, d: FediAC(
+        n, share(d), n, bits=12, law="topk", entries_per_vote=8, growth=0.5
+    ),
     "fediac on a budget": lambda n, d: FediAC(
         n, law="topk", entries_per_vote=8, bits=13, budget_mib=n * (d + 8000) / 2**23
     ),

@@ -19,7 +19,8 @@ Not in the paper, and off by default: neighbouring entries that share a vote
 (``entries_per_vote``, see `fediac.core.groups`), a width that grows
 (``bits="adaptive"``) or leaves a level only a few steps (``bits="coarse"``), residuals
 that fade (``fade``), peaks that are clipped (``clip``), lanes that are narrow on their
-way up (``lanes``), and votes that follow a budget (``budget_mib``).
+way up (``lanes``), and votes that follow what was agreed on (``growth``) or a budget
+(``budget_mib``).
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -36,6 +37,7 @@ from fediac.compressors.forecast import (
     Conditions,
     Expected,
 )
+from fediac.compressors.growing_votes import GrowingVotes, check_growth
 from fediac.compressors.presets import Preset
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
 from fediac.compressors.setting_checks import check_share, count_share
@@ -111,8 +113,9 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
         "lean": Preset(
             "the least traffic to an accuracy, by one rule for all data",
             settings={
-                "n_votes": "0.5%",
-                "threshold": "10%",
+                "n_votes": "2%",
+                "threshold": "25%",
+                "growth": 0.05,
                 "bits": "coarse",
                 "law": "topk",
                 "entries_per_vote": 32,
@@ -161,10 +164,13 @@ class FediAC(ErrorFeedback):
             ``dense``, only as many bits up as a client's own levels need, for the same
             sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
+        growth: Share by which a client votes for more after a round that agreed on
+            fewer than n_votes entries, and for less after one that agreed on as many,
+            but never for fewer than n_votes. By default it always votes for n_votes.
         budget_mib: MiB of payload that all clients together send and receive in a
             round. A client's k then follows what its last round had agreed on, and
-            n_votes is not used. Single rounds may take more; statistics of batch norm
-            are not in it.
+            n_votes and growth are not used. Single rounds may take more; statistics of
+            batch norm are not in it.
     """
 
     PRESETS: ClassVar[Mapping[str, Preset]] = _PRESETS
@@ -176,6 +182,7 @@ class FediAC(ErrorFeedback):
     entries_per_vote: int = 1
     clip: float | None = None
     lanes: Lanes = "same"
+    growth: float = 0.0
     budget_mib: float | None = None
 
     @classmethod
@@ -192,6 +199,7 @@ class FediAC(ErrorFeedback):
         ErrorFeedback.__post_init__(self)
         check_clip(self.clip)
         check_rule(self.lanes)
+        check_growth(self.growth)
         if self.n_votes != AUTO:
             check_share("n_votes", self.n_votes)
         self.votes_needed  # noqa: B018 - there must be so many clients
@@ -242,10 +250,11 @@ class FediAC(ErrorFeedback):
             dim: All entries.
             state: The client's, which matters where there is a budget; None: new.
         """
-        if self.budget_mib is None:
-            return self._usual_votes(dim)
         state = state or State()
-        return self._budget(dim, state).count_votes(state)
+        following = self._following(dim, state)
+        if following is None:
+            return self._usual_votes(dim)
+        return following.count_votes(state)
 
     def _usual_votes(self, dim: int) -> int:
         if self.n_votes != AUTO:
@@ -295,6 +304,14 @@ class FediAC(ErrorFeedback):
             n_chosen = self._budget(dim, State()).n_entries
         widths = self._widths(self.known_bits or _EXPECTED_BITS)
         yield (Expected(Sum, n_chosen, n_chosen, widths, is_agreed=True),)
+
+    def _following(self, dim: int, state: State) -> Budget | GrowingVotes | None:
+        """Return what k follows, if it does."""
+        if self.budget_mib is not None:
+            return self._budget(dim, state)
+        if self.growth:
+            return GrowingVotes(self._usual_votes(dim), self.growth, dim)
+        return None
 
     def _budget(self, dim: int, state: State) -> Budget:
         """Return what ``budget_mib`` pays for in a round."""
@@ -358,10 +375,10 @@ class FediAC(ErrorFeedback):
     ) -> State:
         """Return the next state, which knows what the votes of this round came to."""
         after, like = replace(state, bits=bits), corrected.values
-        if self.budget_mib is None:
+        following = self._following(like.shape[0], after)
+        if following is None:
             return after
-        budget = self._budget(like.shape[0], after)
-        return budget.follow(after, n_chosen, like=like)
+        return following.follow(after, n_chosen, like=like)
 
     def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
         """Return this client's votes, one packed bit per group of entries."""

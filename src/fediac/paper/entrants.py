@@ -213,12 +213,32 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
     ),
     "fediac-lean": (
         _lean("the preset"),
-        *(
-            _lean(f"k = {share} %", f"-k{share}", n_votes=f"{share}%")
-            for share in ("0.2", "1", "2")
-        ),
-        _lean("a = 15 %", "-a15", threshold="15%"),
         _lean("16 entries a vote", "-e16", entries_per_vote=16),
+        *(
+            _lean(
+                f"k = {share} %, a = {a} %",
+                f"-k{share}-a{a}",
+                n_votes=f"{share}%",
+                threshold=f"{a}%",
+                growth=0.0,
+            )
+            for share, a in (
+                ("0.5", 10),
+                ("1", 10),
+                ("1", 20),
+                ("2", 25),
+                ("5", 40),
+                ("10", 40),
+            )
+        ),
+        _lean(
+            "k = 0.5 %, a = 10 %, 16 entries a vote",
+            "-k0.5-a10-e16",
+            n_votes="0.5%",
+            threshold="10%",
+            entries_per_vote=16,
+            growth=0.0,
+        ),
     ),
 }
 """Family -> the settings that the paper chose from (Sec. V-A3), and more.
@@ -226,8 +246,8 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
 Where the best of the paper's settings was the smallest, as for SwitchML and libra, ours
 go on until it is inside: 20 clients need 6 bits at least. ``libra-narrow`` is ours: an
 entry of the paper's takes 64 bits, but neither a level nor an index needs 32. With
-``-recal`` a baseline has the statistics that ``lean`` has, and SwitchML its dense lanes,
-so that what these save is not the votes' merit.
+``-recal`` a baseline has the statistics that ``lean`` has, and SwitchML its dense
+lanes, so that what these save is not the votes' merit.
 
 The last six are ours, too. In ``fediac-topk`` clients vote for exactly their k largest
 entries; they agree more often then, so higher thresholds are worth a try. The width is
@@ -239,8 +259,8 @@ wider than it has to be, hence ``fediac-shared-bits``. A shared vote costs the s
 whatever k is, so the threshold may go up and down with it: ``fediac-shared-votes``.
 Where few entries are sent, a residual is many rounds old when its turn comes; in
 ``fediac-shared-fade`` a tenth of it is forgotten every round. ``fediac-lean`` is the
-preset (docs/lean.md says how it was chosen), once as it is and else with one number
-changed; its statistics are recalibrated.
+preset (docs/lean.md says how it was chosen), once as it is and else with other votes or
+thresholds, which then do not grow; its statistics are recalibrated.
 """
 
 

@@ -85,7 +85,7 @@ def test_algorithms_without_presets_have_none() -> None:
 
 @pytest.mark.parametrize(
     ("n_clients", "threshold", "bits"),
-    [(1, 1, 3), (2, 1, 4), (3, 1, 5), (10, 1, 6), (20, 2, 7), (1024, 103, 13)],
+    [(1, 1, 3), (2, 1, 4), (3, 1, 5), (10, 3, 6), (20, 5, 7), (1024, 256, 13)],
 )
 def test_threshold_and_width_of_lean_follow_the_number_of_clients(
     n_clients: int, threshold: int, bits: int

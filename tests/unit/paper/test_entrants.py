@@ -131,10 +131,20 @@ def test_lean_is_the_preset_whatever_its_scenario_has() -> None:
         )
 
 
-def test_of_lean_one_number_is_changed_at_a_time() -> None:
+def test_beside_lean_only_votes_are_others() -> None:
     lean, *others = CANDIDATES["fediac-lean"]
+    votes = {"n_votes", "threshold", "growth", "entries_per_vote"}
     for other in others:
-        assert len(set(other.changes) - set(lean.changes)) == 1
+        changed = {key for key, _ in set(other.changes) - set(lean.changes)}
+        assert changed
+        assert changed <= {f"fediac.{name}" for name in votes}
+
+
+@pytest.mark.parametrize("family", ["switchml-recal", "libra-recal"])
+def test_baselines_have_the_statistics_of_lean(family: str) -> None:
+    for entrant in CANDIDATES[family]:
+        assert entrant.name.endswith("-recal")
+        assert entrant.apply(IID).train.statistics == "recalibrate"
 
 
 def test_only_what_an_entrant_changes_is_changed() -> None:

@@ -198,7 +198,7 @@ def run_all(
         ]
     )
     found: dict[str, list[Line]] = {}
-    for settings in ("lean", "paper"):
+    for settings in ("shared votes", "paper"):
         found[f"fediac {settings}, switch"] = measure_switch(
             clients, switch, settings, n_rounds
         )

@@ -1,15 +1,18 @@
 """What was tried against starving consensus and old residuals, see docs/lean.md.
 
-None of it is in the package. Each is the preset ``lean`` with one thing more, and runs
-as any algorithm of one's own, from the repository's root:
+None of it is in the package. Each is the preset ``lean`` as it was then, with fewer
+votes and a lower threshold, and one thing more. It runs as any algorithm of one's own,
+from the repository's root:
 
-    fediac run results/digits/runs/digits-iid.zip/fediac-lean/seed1/config.toml \
+    RUNS=results/digits/runs/digits-iid.zip
+    fediac run $RUNS/fediac-lean-k0.5-a10/seed1/config.toml \
         --set algorithm=benchmarks.cures:rotating_4 --out runs/rotating-4
 
 and with ``digits-noniid``, ``seed2`` and ``seed3``.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from array_api_compat import array_namespace, device
 
@@ -26,6 +29,9 @@ from fediac.extend import (
     pack_bits,
     unpack_bits,
 )
+
+THEN: dict[str, Any] = {"n_votes": "0.5%", "threshold": "10%", "growth": 0.0}
+"""In what lean was another when this was tried."""
 
 
 def _require(kept: Update | None) -> Update:
@@ -128,24 +134,24 @@ class RotatingVotes(FediAC):
 
 def fading_by_age(n_clients: int) -> FediAC:
     """A fifth of what was not sent for ten rounds is forgotten every round."""
-    return FadingByAge.lean(n_clients)
+    return FadingByAge.lean(n_clients, **THEN)
 
 
 def fading_by_share(n_clients: int) -> FediAC:
     """Residuals fade by what is sent."""
-    return FadingByShare.lean(n_clients)
+    return FadingByShare.lean(n_clients, **THEN)
 
 
 def falling_threshold(n_clients: int) -> FediAC:
     """The threshold falls when consensus does."""
-    return FallingThreshold.lean(n_clients)
+    return FallingThreshold.lean(n_clients, **THEN)
 
 
 def rotating_4(n_clients: int) -> FediAC:
     """Votes rotate over quarters of the groups."""
-    return RotatingVotes.lean(n_clients, n_turns=4)
+    return RotatingVotes.lean(n_clients, **THEN, n_turns=4)
 
 
 def rotating_16(n_clients: int) -> FediAC:
     """Votes rotate over sixteenths of the groups."""
-    return RotatingVotes.lean(n_clients, n_turns=16)
+    return RotatingVotes.lean(n_clients, **THEN, n_turns=16)

@@ -39,8 +39,10 @@ SEED = 1
 
 def make_compressor(name: str, n_clients: int) -> fediac.FediAC:
     """Return the algorithm by what a line of the benchmark calls it."""
-    if name == "lean":
-        return fediac.FediAC.lean(n_clients)
+    if name == "shared votes":
+        return fediac.FediAC.lean(
+            n_clients, n_votes="0.5%", threshold="10%", growth=0.0
+        )
     return fediac.FediAC(n_clients, bits=12)
 
 

@@ -29,6 +29,16 @@ DIGITS: dict[tuple[str, ...], str] = {
 }
 """The row of the table on digits -> runs."""
 
+UNIPEN: dict[tuple[str, ...], str] = {
+    ("9 bits", "-", "averaged", "one width"): "base9",
+    ("9 bits", "-", "recalibrated", "one width"): "recalibrate9",
+    ("8 bits", "-", "averaged", "one width"): "base8",
+    ("7 bits", "-", "averaged", "one width"): "base7",
+    ("7 bits", "2", "averaged", "one width"): "clip7",
+    ("7 bits", "2", "recalibrated", "dense"): "clip7-dense-recalibrate",
+}
+"""The row of the table on UNIPEN -> run."""
+
 
 @cache
 def stored() -> list[dict[str, Any]]:
@@ -77,11 +87,22 @@ def best(run: dict[str, Any]) -> float:
 def test_the_rows_on_cifar_are_those_stored(row: tuple[str, ...]) -> None:
     (run,) = runs_of("cifar10-iid", CIFAR[row])
     told = next(each for each in rows(7) if each[:3] == row)
+    assert told[3:] == ending(run)
+
+
+@pytest.mark.parametrize("row", UNIPEN)
+def test_the_rows_on_unipen_are_those_stored(row: tuple[str, ...]) -> None:
+    (run,) = runs_of("unipen62", UNIPEN[row])
+    told = next(each for each in rows(8) if each[:4] == row)
+    assert told[4:] == ending(run)
+
+
+def ending(run: dict[str, Any]) -> tuple[str, ...]:
+    """Return how a run ended, as the docs have it."""
     last = run["rounds"][-1]
     is_there = best(run) >= run["settings"]["target"]
-    n_rounds = str(len(run["rounds"])) + ("" if is_there else ", not there")
-    assert told[3:] == (
-        n_rounds,
+    return (
+        str(len(run["rounds"])) + ("" if is_there else ", not there"),
         f"{last['payload_mib']:.1f}",
         f"{last['time_s']['fast']:.1f}",
         f"{100 * best(run):.1f} %",
@@ -102,15 +123,24 @@ def test_the_rows_on_digits_are_those_stored(row: tuple[str, ...]) -> None:
 
 
 def test_dense_lanes_save_what_the_docs_say() -> None:
+    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    text = " ".join(text.split())
     (run,) = runs_of("cifar10-iid", "clip7-dense-recalibrate")
+    assert f"{mib_with(run, levels_up=7 / 3):.1f} MiB: dense lanes" in text
+    (wide,), (clipped,) = (runs_of("unipen62", each) for each in ("base9", "clip7"))
+    first, fifth = mib_with(wide, levels_up=5 / 9), mib_with(clipped, levels_up=3 / 7)
+    assert f"{first:.1f} MiB in the first row and {fifth:.1f} in the fifth" in text
+
+
+def mib_with(run: dict[str, Any], *, levels_up: float) -> float:
+    """Return MiB of a run if levels had so many times their bits on the way up."""
     n_bytes = sum(
-        bill * (7 / 3 if (way, phase) == ("up", "levels") else 1)
+        bill * (levels_up if (way, phase) == ("up", "levels") else 1)
         for each in run["rounds"]
         for way, phases in each["traffic"].items()
         for phase, bill in phases.items()
     )
-    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
-    assert f"{n_bytes / 2**20:.1f} MiB: dense lanes" in text
+    return float(n_bytes) / 2**20
 
 
 @pytest.mark.parametrize("scenario", ["digits-iid", "digits-noniid"])

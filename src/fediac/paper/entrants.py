@@ -223,6 +223,7 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
                 growth=0.0,
             )
             for share, a in (
+                ("0.2", 10),
                 ("0.5", 10),
                 ("1", 10),
                 ("1", 20),

@@ -23,9 +23,7 @@ from fediac.extend import (
     Corrected,
     ErrorFeedback,
     Expected,
-    Facts,
     Max,
-    Outcome,
     Round,
     State,
     Stream,
@@ -63,16 +61,7 @@ class RandomK(ErrorFeedback):
         if grid is None or not n_picked:
             return unsent(corrected, state, n_votes=n_picked, bits=self.bits, peak=peak)
         added = yield from add_levels(corrected, picked, grid, stream, kept=kept)
-        facts = Facts(
-            n_votes=n_picked,
-            n_chosen=added.sent.n_levels,
-            bits=grid.bits_down,
-            peak=peak,
-            scale=grid.scale,
-            energy=corrected.energy,
-            left_energy=added.left_energy,
-        )
-        return Outcome(added.mean, state, facts)
+        return added.outcome(state, peak=peak)
 
     def asks(self) -> Iterator[AsksSum]:
         """Yield what needs room in a switch, so that one without it is refused."""

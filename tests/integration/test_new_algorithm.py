@@ -15,9 +15,7 @@ from fediac.extend import (
     Conditions,
     Corrected,
     Expected,
-    Facts,
     Max,
-    Outcome,
     Round,
     Share,
     State,
@@ -69,16 +67,7 @@ class First(ErrorFeedback):
         order = array_namespace(values).arange(dim, device=device(values))
         first = pack_bits(order < self._count(dim))
         added = yield from add_levels(corrected, first, grid, stream, kept=kept)
-        facts = Facts(
-            n_votes=0,
-            n_chosen=added.sent.n_levels,
-            bits=self.bits,
-            peak=peak,
-            scale=grid.scale,
-            energy=corrected.energy,
-            left_energy=added.left_energy,
-        )
-        return Outcome(added.mean, state, facts)
+        return added.outcome(state, peak=peak, n_votes=0)
 
     def _count(self, dim: int) -> int:
         return count_share("n_first", self.n_first, of=dim, what="dim")

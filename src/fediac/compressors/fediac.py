@@ -39,7 +39,7 @@ from fediac.compressors.forecast import (
 )
 from fediac.compressors.growing_votes import GrowingVotes, check_growth
 from fediac.compressors.presets import Preset
-from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
+from fediac.compressors.protocol import Round, State, ask
 from fediac.compressors.setting_checks import check_share, count_share
 from fediac.compressors.shared_steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
@@ -70,7 +70,7 @@ from fediac.core.quantize import (
 from fediac.core.rng import Stream
 from fediac.core.shares import Share
 from fediac.core.tuning import best_bits
-from fediac.core.types import Packed, Update
+from fediac.core.types import Update
 from fediac.core.voting import LAWS, Law
 from fediac.core.widths import (
     Lanes,
@@ -333,7 +333,13 @@ class FediAC(ErrorFeedback):
     ) -> Round:
         """Yield a tally and a sum; return the mean update, next state and facts."""
         dim = corrected.values.shape[0]
-        votes = self.vote(corrected, state, stream)
+        votes = draw_group_votes(
+            corrected,
+            self.count_votes(dim, state),
+            stream.purpose("votes"),
+            law=self.law,
+            length=self.entries_per_vote,
+        )
         n_votes = count_bits(votes)
         consensus: Consensus = yield from ask(
             Tally(
@@ -356,19 +362,9 @@ class FediAC(ErrorFeedback):
             peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
         )
         added = yield from add_levels(corrected, gia, grid, stream, kept=kept)
-        facts = Facts(
-            n_votes=n_votes,
-            n_chosen=added.sent.n_levels,
-            bits=grid.bits_down,
-            peak=peak,
-            scale=grid.scale,
-            energy=corrected.energy,
-            left_energy=added.left_energy,
-            n_clamped=added.sent.n_clamped,
-        )
         bits = self._next_bits(bits, added.sent)
-        after = self._after(corrected, state, facts.n_chosen, bits=bits)
-        return Outcome(added.mean, after, facts)
+        after = self._after(corrected, state, added.sent.n_levels, bits=bits)
+        return added.outcome(after, peak=peak, n_votes=n_votes)
 
     def _after(
         self, corrected: Corrected, state: State, n_chosen: int, *, bits: int | None
@@ -379,16 +375,6 @@ class FediAC(ErrorFeedback):
         if following is None:
             return after
         return following.follow(after, n_chosen, like=like)
-
-    def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
-        """Return this client's votes, one packed bit per group of entries."""
-        return draw_group_votes(
-            corrected,
-            self.count_votes(corrected.values.shape[0], state),
-            stream.purpose("votes"),
-            law=self.law,
-            length=self.entries_per_vote,
-        )
 
     def _offered_peak(self, corrected: Corrected, state: State) -> float:
         if self.clip is None:

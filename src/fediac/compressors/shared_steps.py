@@ -69,12 +69,39 @@ class Added:
     Attributes:
         mean: The mean of all clients' levels.
         sent: What this client sent.
+        grid: What levels were rounded to.
+        energy: ΣU².
         left_energy: Σ(U − sent)² over all entries.
     """
 
     mean: Mean
     sent: Sent
+    grid: Grid
+    energy: float
     left_energy: float
+
+    def outcome(
+        self, state: State, *, peak: float, n_votes: int | None = None
+    ) -> Outcome:
+        """Return the outcome of a round that ends with this sum.
+
+        Args:
+            state: The next one.
+            peak: What all clients agreed on.
+            n_votes: Votes of this client; None: it voted for what it sent.
+        """
+        n_sent = self.sent.n_levels
+        facts = Facts(
+            n_votes=n_sent if n_votes is None else n_votes,
+            n_chosen=n_sent,
+            bits=self.grid.bits_down,
+            peak=peak,
+            scale=self.grid.scale,
+            energy=self.energy,
+            left_energy=self.left_energy,
+            n_clamped=self.sent.n_clamped,
+        )
+        return Outcome(self.mean, state, facts)
 
 
 def add_levels(
@@ -102,7 +129,8 @@ def add_levels(
     left = sent.left_energy
     if gia is not None:
         left = left_energy(corrected, chosen=sent.chosen_energy, left=left)
-    return Added(Mean((LaneMean(totals, grid.scale, gia),)), sent, left)
+    mean = Mean((LaneMean(totals, grid.scale, gia),))
+    return Added(mean, sent, grid, corrected.energy, left)
 
 
 def unsent(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Asks, AsksSum, Conditions, Expected
-from fediac.compressors.protocol import Facts, Outcome, Round, State
+from fediac.compressors.protocol import Round, State
 from fediac.compressors.shared_steps import add_levels, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import Max, Sum
@@ -69,13 +69,4 @@ class SwitchML(ErrorFeedback):
         if grid is None:
             return unsent(corrected, state, n_votes=0, bits=self.bits, peak=peak)
         added = yield from add_levels(corrected, None, grid, stream, kept=kept)
-        facts = Facts(
-            n_votes=added.sent.n_levels,
-            n_chosen=added.sent.n_levels,
-            bits=grid.bits_down,
-            peak=peak,
-            scale=grid.scale,
-            energy=corrected.energy,
-            left_energy=added.left_energy,
-        )
-        return Outcome(added.mean, state, facts)
+        return added.outcome(state, peak=peak)

@@ -47,10 +47,17 @@ TABLE: dict[str, dict[str, Row]] = {
         ),
     },
     "compressors/feedback.py": {
+        "fade-keeps-its-share": (
+            "of a residual that fades, the share is lost and the rest kept",
+            "kept *= 1.0 - self.fade",
+            "kept *= self.fade",
+            "unit/compressors/test_feedback.py",
+        ),
         "fade-before-round": (
             "a residual fades once a round, at its end",
             "begin(update, state, stream",
-            "begin(update, State(fade_residual(state.residual, self.fade)), stream",
+            "begin(update, replace(state, residual=None if state.residual is None else "
+            "state.residual * (1.0 - self.fade)), stream",
             "conformance/test_compressors.py::"
             "test_a_residual_that_fades_is_a_share_of_what_it_would_be",
         ),
@@ -133,14 +140,6 @@ TABLE: dict[str, dict[str, Row]] = {
             "out[indices] = left",
             "pass",
             "unit/core/test_quantize.py",
-        ),
-    },
-    "core/residual.py": {
-        "fade-keeps-its-share": (
-            "of a residual that fades, the share is lost and the rest kept",
-            "residual *= 1.0 - fade",
-            "residual *= fade",
-            "unit/core/test_residual.py",
         ),
     },
     "core/mean.py": {

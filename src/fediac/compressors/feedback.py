@@ -8,14 +8,15 @@ algorithm turns it into what was not sent in place: memory is passed over once.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 from fediac.compressors.protocol import Round, State
 from fediac.compressors.setting_checks import check_flag, check_numbers
 from fediac.compressors.shared_steps import begin
 from fediac.core.corrected import Corrected
-from fediac.core.residual import check_fade, fade_residual
 from fediac.core.rng import Stream
 from fediac.core.types import Update
+from fediac.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,14 @@ class ErrorFeedback(ABC):
     def __post_init__(self) -> None:
         check_numbers(self)
         check_flag("residual", self.residual)
-        check_fade(self.fade, residual=self.residual)
+        if isinstance(self.fade, bool) or not isinstance(self.fade, Real):
+            raise TypeError(f"fade must be a number, got {self.fade!r}")
+        if not 0.0 <= float(self.fade) < 1.0:  # nor is NaN
+            rule = f"must be at least 0 and below 1, got {self.fade}"
+            raise ArgumentError("fade", rule)
+        if self.fade and not self.residual:
+            rule = f"must be 0 without a residual, got {self.fade}"
+            raise ArgumentError("fade", rule)
 
     def check_dim(self, dim: int) -> None:  # noqa: B027 - most have no rule
         """Raise unless updates may have this many entries; nothing is written yet."""
@@ -66,5 +74,6 @@ class ErrorFeedback(ABC):
         kept = corrected.values if self.residual else None
         others = replace(state, residual=None)
         outcome = yield from self.compress(corrected, others, stream, kept)
-        left = fade_residual(kept, self.fade)
-        return replace(outcome, state=replace(outcome.state, residual=left))
+        if kept is not None and self.fade:
+            kept *= 1.0 - self.fade
+        return replace(outcome, state=replace(outcome.state, residual=kept))

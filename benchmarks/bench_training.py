@@ -24,7 +24,6 @@ from torch.nn import functional
 
 from fediac.core.rng import Stream
 from fediac.plan.networks import NetworkSetting, make_network
-from fediac.runs.algorithm import Settled
 from fediac.runs.build import prepare_run
 from fediac.runs.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
@@ -171,7 +170,7 @@ class FediacRounds:
         settings = RunSettings(train=TrainSettings(device="cpu", lr=RATE, lr_decay=0.0))
         prepared = prepare_run(settings)
         federation = prepared.federation
-        self._compressor = prepared.make_compressor(Settled())
+        self._compressor = prepared.make_compressor()
         self._federation = replace(federation, engine=TrainOnly(federation.engine))
         self._progress = self._federation.start()
         self._network = make_network(

@@ -24,7 +24,7 @@ from fediac.paper.target_rows import Row, make_row
 from fediac.paper.targets import find_target
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
-from fediac.runs.algorithm import Settled, make_compressor
+from fediac.runs.algorithm import make_compressor
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
 from tests.unit.paper.figures.pictures import smallest_text
@@ -339,7 +339,6 @@ def _compressor(run: Run) -> Compressor:
         run.settings,
         n_clients=run.settings.clients.n_clients,
         dim=find_scenario(run.scenario).paper.dim,
-        settled=Settled(),
     )
 
 

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from fediac.runs import checkpoint as checkpoints
-from fediac.runs import loop, recording
+from fediac.runs import loop, recording, settled
 from fediac.runs.folder import MODEL
 from fediac.runs.loop import run_experiment
 from fediac.runs.observers import NoObserver
@@ -195,8 +195,8 @@ def test_kept_choices_are_not_made_again(
         with pytest.raises(KilledError):
             run_experiment(settings, folder, resumes=False, observer=KillAt(5))
         with monkeypatch.context() as patch:
-            patch.setattr(loop, "find_hot", None)
-            patch.setattr(loop, "tune_on_server", None)
+            patch.setattr(settled, "find_hot", None)
+            patch.setattr(settled, "tune_on_server", None)
             assert resume(settings, folder) == expected
 
 

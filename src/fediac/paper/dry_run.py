@@ -12,7 +12,7 @@ from fediac.paper.tasks import Step, Task, find_task
 from fediac.plan.expected_traffic import ExpectedRound
 from fediac.plan.networks import NetworkSetting
 from fediac.plan.simulate import simulate
-from fediac.runs.algorithm import Settled, make_compressor
+from fediac.runs.algorithm import make_compressor
 from fediac.runs.settings import RunSettings
 from fediac.runs.stored import Run
 
@@ -89,7 +89,7 @@ def estimate_rounds(run: PlannedRun, until: Until) -> int | None:
 def _round_s(settings: RunSettings, dim: int) -> float:
     """Return how long a round is on the fastest switch, which ends last."""
     compressor = make_compressor(
-        settings, n_clients=settings.clients.n_clients, dim=dim, settled=Settled()
+        settings, n_clients=settings.clients.n_clients, dim=dim
     )
     expected = ExpectedRound(settings.algorithm, compressor, dim)
     network = settings.network

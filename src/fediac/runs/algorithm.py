@@ -1,9 +1,8 @@
 """Settings -> the algorithm of a round, for its number of clients and entries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict
 
 from fediac.compressors import (
     Compressor,
@@ -30,31 +29,14 @@ from fediac.runs.settings import RunSettings, parse_settings
 from fediac.runs.settings.algorithm_tables import table_type
 from fediac.runs.settings.presets import fill_table
 from fediac.runs.settings.toml_tables import apply_overrides
+from fediac.runs.settled import NOTHING, Settled, is_tuned_by_server
 from fediac.switch import Switch
 from fediac.switch.registers import Layout
 from fediac.transports.capacity import require_capacity
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What is settled while a run goes on, and kept in its checkpoints.
-
-    Attributes:
-        numbers: FediAC's threshold and bits, once the server has set them.
-        hot: Hot entries, as libra has them, once they are found; a tensor.
-    """
-
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    hot: Any | None = None
-
-
-def is_tuned_by_server(settings: RunSettings) -> bool:
-    """Return whether a server sets threshold and bits by the first round's updates."""
-    return settings.algorithm == "fediac" and settings.tuning == "server"
-
-
 def make_compressor(
-    settings: RunSettings, *, n_clients: int, dim: int, settled: Settled
+    settings: RunSettings, *, n_clients: int, dim: int, settled: Settled = NOTHING
 ) -> Compressor:
     """Return the algorithm of the next round.
 
@@ -125,12 +107,11 @@ def check_algorithm(
         FediacError, ValueError: Its settings do not fit each other, the model, the
             clients or the switch.
     """
-    known = {"n_clients": n_clients, "dim": dim}
-    first = make_compressor(settings, **known, settled=Settled())
+    first = make_compressor(settings, n_clients=n_clients, dim=dim)
     _check_tuning(settings, first)
     if is_tuned_by_server(settings):  # what it will set is not known, but the rest is
-        numbers = {"threshold": 1, "bits": "bound"}
-        make_compressor(settings, **known, settled=Settled(numbers))
+        later = Settled({"threshold": 1, "bits": "bound"})
+        make_compressor(settings, n_clients=n_clients, dim=dim, settled=later)
     if settings.clients.weights == "examples":
         first = Weighted(first)
     number, register_bytes = settings.clients.n_clients, switch.register_bytes
@@ -148,9 +129,7 @@ def require_no_server(settings: RunSettings, *, n_clients: int, dim: int) -> Non
         ConfigError: The algorithm does.
     """
     name = settings.algorithm
-    compressor = make_compressor(
-        settings, n_clients=n_clients, dim=dim, settled=Settled()
-    )
+    compressor = make_compressor(settings, n_clients=n_clients, dim=dim)
     if not sends_to_server(compressor, dim):
         return
     what = "tuning = 'server'" if is_tuned_by_server(settings) else name

@@ -2,39 +2,35 @@
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fediac.compressors import Compressor, LearnsHot
+from fediac.compressors import Compressor
 from fediac.core.shares import parse_share
-from fediac.errors import ArgumentError, ConfigError, LocalProtocolError
+from fediac.errors import ArgumentError, ConfigError
 from fediac.partition import require_beta
 from fediac.plugins import require_algorithm
 from fediac.runs.algorithm import (
-    Settled,
     check_algorithm,
     make_compressor,
     require_no_server,
 )
 from fediac.runs.given import Given
 from fediac.runs.settings import RunSettings, StopSettings
+from fediac.runs.settled import NOTHING, Settled
 from fediac.switch import Switch
 from fediac.training.cpu import CpuEngine
 from fediac.training.cuda import CudaEngine
 from fediac.training.datasets import Dataset, load_dataset
 from fediac.training.engines import make_engine
-from fediac.training.federation import Federation, Progress
+from fediac.training.federation import Federation
 from fediac.training.models import build_model
 from fediac.training.partition import MAX_WRITER_SIZE, Partition, make_partition
 from fediac.transports.protocol import SwitchElsewhere
 from fediac.wire.header import MAX_CLIENTS
-
-_HOT_ROUNDS_FROM = 1 << 31
-"""Round numbers of the training that finds hot entries: no real round's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class PreparedRun:
     federation: Federation
     given: Given | None = None
 
-    def make_compressor(self, settled: Settled) -> Compressor:
+    def make_compressor(self, settled: Settled = NOTHING) -> Compressor:
         """Return the algorithm of the next round.
 
         Args:
@@ -274,46 +270,3 @@ def _make_engine(
         on_cuda=choose_device(settings.train.device) == "cuda",
         n_at_once=settings.train.n_at_once,
     )
-
-
-def find_hot(
-    federation: Federation, algorithm: LearnsHot, progress: Progress
-) -> Tensor:
-    """Return the entries that an algorithm such as libra finds hot before the run.
-
-    It sees a few rounds of plain averaging on a copy of the model that is thrown away.
-    Like in the paper, nobody is billed for them.
-    """
-    switch = federation.switch
-    if not isinstance(switch, Switch):
-        raise LocalProtocolError("hot entries need a switch in this process")
-    updates = _train_beforehand(federation, progress, algorithm.hot_rounds)
-    n_addresses = switch.indexed_capacity(federation.n_clients)
-    hot: Tensor = algorithm.find_hot(updates, n_addresses)
-    return hot
-
-
-def _train_beforehand(
-    federation: Federation, progress: Progress, n_rounds: int
-) -> Iterator[Tensor]:
-    """Yield the updates of all clients in rounds of plain averaging."""
-    parameters, statistics = progress.parameters, progress.statistics
-    everyone = list(range(federation.n_clients))
-    for number in range(1, n_rounds + 1):
-        federation.model.parameters.copy_(parameters)
-        federation.model.statistics.copy_(statistics)
-        trained = federation.engine.train(
-            everyone,
-            round_number=_HOT_ROUNDS_FROM + number,
-            rate=federation.rate(number),
-        )
-        yield from (each.update for each in trained)
-        parameters = parameters - _mean([each.update for each in trained])
-        statistics = statistics - _mean([each.statistics for each in trained])
-
-
-def _mean(tensors: list[Tensor]) -> Tensor:
-    total = torch.zeros_like(tensors[0])
-    for each in tensors:
-        total += each
-    return total / len(tensors)

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from fediac.compressors import State
 from fediac.errors import RunError
 from fediac.files import replacing
-from fediac.runs.algorithm import Settled
 from fediac.runs.digests import ROOM, check_digest, write_digest
 from fediac.runs.records import CHECKPOINT
+from fediac.runs.settled import NOTHING, Settled
 from fediac.training.federation import Progress
 
 
@@ -36,7 +36,7 @@ class Checkpoint:
     """
 
     progress: Progress
-    settled: Settled = Settled()  # noqa: RUF009 - frozen
+    settled: Settled = NOTHING
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:

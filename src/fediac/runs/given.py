@@ -10,10 +10,10 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 from torch import nn
 
-from fediac.compressors import CATALOG, Compressor, Libra
+from fediac.compressors import CATALOG, Compressor, LearnsHot
 from fediac.compressors.setting_fields import show_settings
-from fediac.runs.algorithm import Settled
 from fediac.runs.settings.algorithm_tables import default_tables
+from fediac.runs.settled import NOTHING, Settled
 from fediac.sim.network import Network
 from fediac.training.task import PLAIN, Task
 
@@ -38,11 +38,13 @@ class Given:
     task: Task = PLAIN
     hashes: Mapping[str, str] | None = None
 
-    def make_compressor(self, settled: Settled) -> Compressor:
+    def make_compressor(self, settled: Settled = NOTHING) -> Compressor:
         """Return the algorithm of the next round, when so much is settled."""
-        if settled.hot is None or not isinstance(self.compressor, Libra):
+        if settled.hot is None or not isinstance(self.compressor, LearnsHot):
             return self.compressor
-        return replace(self.compressor, hot=settled.hot)
+        own: Any = self.compressor  # a dataclass, like all that learn
+        learned: Compressor = replace(own, hot=settled.hot)
+        return learned
 
     def describe(self) -> dict[str, str]:
         """Return what tells this run from one that was given something else.

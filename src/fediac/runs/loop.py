@@ -9,20 +9,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from fediac.compressors import FediAC, LearnsHot
 from fediac.compressors.forecast import tally_threshold
 from fediac.console import count
-from fediac.errors import FediacError, RunError
+from fediac.errors import RunError
 from fediac.files import lock_folder
 from fediac.names import is_own
 from fediac.plan.networks import NetworkSetting, make_network
 from fediac.plugins import require_finite
-from fediac.runs.algorithm import Settled, is_tuned_by_server
-from fediac.runs.build import (
-    PreparedRun,
-    find_hot,
-    prepare_run,
-)
+from fediac.runs.build import PreparedRun, prepare_run
 from fediac.runs.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -46,8 +40,14 @@ from fediac.runs.recording import (
 )
 from fediac.runs.records import ROUNDS, SUMMARY, Round, Summary, summarize
 from fediac.runs.schedule import CheckpointSchedule
-from fediac.runs.server_tuning import tune_on_server
 from fediac.runs.settings import RunSettings, StopSettings
+from fediac.runs.settled import (
+    NOTHING,
+    Settled,
+    is_tuned_by_server,
+    settle_beforehand,
+    settle_by_first_round,
+)
 from fediac.runs.tensorboard import open_log
 from fediac.runs.updates import save_updates
 from fediac.sim.network import Network
@@ -116,7 +116,7 @@ def run_experiment(  # noqa: PLR0913 - how to run is said by name
     check()
     prepared = prepare_run(settings, elsewhere)
     try:
-        _networks(prepared, Settled())  # refuses those that cannot be
+        _networks(prepared, NOTHING)  # refuses those that cannot be
         with lock_folder(folder):
             check()  # nobody was faster
             run = OpenRun(prepared, folder, keeps_model=keeps_model)
@@ -189,6 +189,25 @@ class OpenRun:
         settings = replace(self._prepared.settings, stop=stop)
         self._prepared = replace(self._prepared, settings=settings)
         self._observer = NoObserver() if observer is None else observer
+        self._begin(settings, began)
+        schedule = CheckpointSchedule(settings.save.checkpoint_every)
+        with open_log(self._folder, settings.save, self._point.round_number) as log:
+            try:
+                while not self._reason:
+                    record = self._one_round()
+                    log(record)
+                    self._reason = stop_reason(stop, record)
+                    is_due = schedule.is_due(record.number)
+                    if self._keeps_model if self._reason else is_due:
+                        with schedule.saving():
+                            self._save()
+                    yield record
+            except (KeyboardInterrupt, GeneratorExit, Exception):
+                self._save()  # lose no round that is done
+                raise
+
+    def _begin(self, settings: RunSettings, began: float | None) -> None:
+        """Write the settings, and find out whether there is anything to do."""
         before = self.records[-1] if self.records else None
         if self._folder is not None:  # who cannot go on has written nothing
             RoundLog(self._folder).require_length(len(self.records))
@@ -200,11 +219,10 @@ class OpenRun:
         self._began = now - (before.real_s if before else 0.0)
         n_clients = self._prepared.federation.n_participants
         self._observer.start(settings, n_clients, before)
-        self._reason = stop_reason(stop, before) if before else ""
+        self._reason = stop_reason(settings.stop, before) if before else ""
         if not self._reason and self._folder is not None:
             # An earlier stop's; from here on it is not where the run ends.
             (self._folder / SUMMARY).unlink(missing_ok=True)
-        yield from self._train(settings)
 
     def end(self) -> Summary:
         """Leave in the folder what is to be kept; return the summary.
@@ -235,23 +253,6 @@ class OpenRun:
         """Give the model the weights that it has after the last round."""
         self._prepared.federation.load(self._point.progress)
 
-    def _train(self, settings: RunSettings) -> Generator[Round, None, None]:
-        schedule = CheckpointSchedule(settings.save.checkpoint_every)
-        with open_log(self._folder, settings.save, self._point.round_number) as log:
-            try:
-                while not self._reason:
-                    record = self._one_round()
-                    log(record)
-                    self._reason = stop_reason(settings.stop, record)
-                    is_due = schedule.is_due(record.number)
-                    if self._keeps_model if self._reason else is_due:
-                        with schedule.saving():
-                            self._save()
-                    yield record
-            except (KeyboardInterrupt, GeneratorExit, Exception):
-                self._save()  # lose no round that is done
-                raise
-
     def _one_round(self) -> Round:
         """Run and log one more round."""
         prepared, point = self._prepared, self._point
@@ -269,7 +270,7 @@ class OpenRun:
         simulate_s = time.perf_counter() - start
         after, tuned = replace(point, progress=done.progress), None
         if is_tuned_by_server(settings) and not before:
-            settled = _tune(prepared, done)
+            settled = settle_by_first_round(settings, prepared.federation, done)
             after = _Point(done.progress, settled, _networks(prepared, settled))
             tuned = dict(settled.numbers)
         record = make_round(
@@ -338,24 +339,18 @@ def _load(prepared: PreparedRun, folder: Path | None) -> tuple[_Point, list[Roun
         if folder is not None:
             RoundLog(folder).keep_until(0)
         progress = federation.start()
-        settled = _settle_beforehand(prepared, progress)
+        settled = settle_beforehand(
+            prepared.settings.algorithm,
+            prepared.make_compressor(),
+            federation,
+            progress,
+        )
         return _Point(progress, settled, _networks(prepared, settled)), []
     if checkpoint.progress.parameters.shape != federation.model.parameters.shape:
         raise RunError(f"{folder}: the checkpoint is of another model")
     progress, settled = checkpoint.progress, checkpoint.settled
     point = _Point(progress, settled, _networks(prepared, settled))
     return point, RoundLog(folder).keep_until(progress.round_number)
-
-
-def _settle_beforehand(prepared: PreparedRun, progress: Progress) -> Settled:
-    """Return what is settled before the first round: which entries are hot."""
-    nothing = Settled()
-    compressor = prepared.make_compressor(nothing)
-    if is_own(prepared.settings.algorithm) or not isinstance(compressor, LearnsHot):
-        return nothing
-    if compressor.hot.shape[0]:  # they were given
-        return nothing
-    return Settled(hot=find_hot(prepared.federation, compressor, progress))
 
 
 def _say_dropped(folder: Path, saved: int) -> None:
@@ -393,27 +388,6 @@ def _time(
         )
         for name, network in networks.items()
     }
-
-
-def _tune(prepared: PreparedRun, done: FederatedRound) -> Settled:
-    """Return what the server sets by the first round's updates: threshold and bits."""
-    given = prepared.settings.of("fediac")
-    voters = FediAC(len(done.clients), n_votes=given.n_votes)
-    factors = prepared.federation.factors(done.clients)
-    candidates = tune_on_server(
-        [
-            each.update * factors[client]
-            for client, each in zip(done.clients, done.trained, strict=True)
-        ],
-        n_votes=voters.count_votes(prepared.federation.model.dim),
-        law=given.law,
-        seed=prepared.settings.seed,
-        entries_per_vote=given.entries_per_vote,
-    )
-    if not candidates:
-        raise FediacError("no threshold has gamma below 1 on the first round's updates")
-    best = candidates[0]
-    return Settled({"threshold": best.threshold, "bits": best.bits})
 
 
 def _summarize(prepared: PreparedRun, records: list[Round], reason: str) -> Summary:

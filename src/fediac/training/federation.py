@@ -26,9 +26,9 @@ from fediac.switch import Switch
 from fediac.training.flat_model import FlatModel
 from fediac.training.local import Engine, Evaluation, LocalResult, Measured
 from fediac.training.recalibration import find_measured, share_of_training
-from fediac.transports import RoundResult, aggregate
 from fediac.transports.protocol import SwitchElsewhere
 from fediac.transports.statistics import STATISTICS_PHASE, average_statistics, weigh
+from fediac.transports.vectors import RoundResult, aggregate_vectors
 
 Statistics = Literal["average", "local", "recalibrate"]
 
@@ -215,7 +215,7 @@ class Federation:
     ) -> RoundResult:
         number = progress.round_number + 1
         updates = {client: each.update for client, each in trained.items()}
-        return aggregate(
+        return aggregate_vectors(
             self._of_everyone(updates),
             compressor,
             switch=self.switch,

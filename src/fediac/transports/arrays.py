@@ -40,7 +40,7 @@ class ArrayTransport:
     """Carries the exchanges of one round in arrays, within ``job``'s registers."""
 
     def __init__(self, job: Job) -> None:
-        self._payload_bytes = job.layout.payload_bytes
+        self.layout = job.layout
         self._registers = RegisterCount(job.layout, job.present.bit_count())
 
     @property
@@ -51,7 +51,7 @@ class ArrayTransport:
     @property
     def payload_bytes(self) -> int:
         """Room for items in a packet."""
-        return self._payload_bytes
+        return self.layout.payload_bytes
 
     def carry(self, requests: Mapping[int, Exchange]) -> Answer:
         """Return the answer to one exchange, asked by all clients."""

@@ -32,7 +32,7 @@ from fediac.errors import FediacError, say_count
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Answers, Switch
-from fediac.switch.registers import Widths
+from fediac.switch.registers import Layout, Widths
 from fediac.transports.batches import (
     BATCH_PACKETS,
     Batches,
@@ -77,6 +77,11 @@ class MemoryTransport:
         self._job = job
         self._before = switch.counters
         self._n_exchanges = 0
+
+    @property
+    def layout(self) -> Layout:
+        """Where the session's registers are."""
+        return self._job.layout
 
     @property
     def counters(self) -> Counters:

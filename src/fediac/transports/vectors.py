@@ -1,6 +1,7 @@
 """One round, all clients in lockstep: vectors in, mean and residuals and bill out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -15,7 +16,6 @@ from fediac.core.rng import Stream
 from fediac.core.types import Update
 from fediac.switch.counters import Counters
 from fediac.switch.pipeline import Switch
-from fediac.switch.registers import Layout
 from fediac.transports.argument_checks import (
     check_arguments,
     check_finite,
@@ -36,7 +36,6 @@ from fediac.transports.protocol import (
     SwitchElsewhere,
 )
 
-LocalTransport: TypeAlias = MemoryTransport | ArrayTransport
 _Ran: TypeAlias = tuple[dict[int, Outcome], Update, Ledger, Counters]
 
 
@@ -140,10 +139,10 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
     written = {i: targets[i] for i in present}
 
-    def run(
-        transport: LocalTransport | SessionTransport, layout: Layout, n_threads: int
-    ) -> _Ran:
-        require_capacity(every[first], layout)
+    def run(transport: SessionTransport) -> _Ran:
+        require_capacity(every[first], transport.layout)
+        # Clients side by side would wait for one accelerator.
+        n_threads = 1 if isinstance(transport, ArrayTransport) else native.n_threads()
         with left_alone_on_failure(compressor, states, written):
             clients = {
                 i: every[i].run_round(update, states[i], streams[i], out=targets[i])
@@ -157,7 +156,8 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         return outcomes, mean, ledger, transport.counters
 
     if isinstance(switch, Switch):
-        outcomes, mean, ledger, counters = _run_here(switch, len(updates), present, run)
+        with _session(switch, len(updates), present) as transport:
+            outcomes, mean, ledger, counters = run(transport)
     elif isinstance(switch, ClientsElsewhere):
         clients = {
             i: ClientRound(every[i], update, states[i], streams[i])
@@ -168,10 +168,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         check_kept({i: each.state for i, each in outcomes.items()}, present)
         mean = outcomes[first].mean.dense(present[first])
     else:
-        outcomes, mean, ledger, counters = switch.run_session(
-            tuple(present),
-            lambda transport: run(transport, transport.layout, native.n_threads()),
-        )
+        outcomes, mean, ledger, counters = switch.run_session(tuple(present), run)
     facts = _round_facts(outcomes, counters)
     ledger = ledger.with_phase(phase) if phase else ledger
     after = tuple(
@@ -184,20 +181,17 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     return RoundResult(mean, after, ledger, facts, client_facts)
 
 
-def _run_here(
-    switch: Switch,
-    n_clients: int,
-    present: Mapping[int, Update],
-    run: Callable[[LocalTransport, Layout, int], _Ran],
-) -> _Ran:
-    """Run a round in a session of a switch in this process."""
+@contextmanager
+def _session(
+    switch: Switch, n_clients: int, present: Mapping[int, Update]
+) -> Iterator[SessionTransport]:
+    """Give what carries the exchanges of a session of a switch in this process."""
     switch.forget_peak()
     job = switch.open(n_clients, present=sum(1 << client for client in present))
+    update = next(iter(present.values()))
+    is_on_device = is_torch_array(update) and device(update).type != "cpu"
     try:
-        update = next(iter(present.values()))
-        if is_torch_array(update) and device(update).type != "cpu":
-            return run(ArrayTransport(job), job.layout, 1)
-        return run(MemoryTransport(switch, job), job.layout, native.n_threads())
+        yield ArrayTransport(job) if is_on_device else MemoryTransport(switch, job)
     finally:
         switch.close(job)
 

@@ -16,7 +16,7 @@ from fediac.paper.entrants import (
     vary_scale,
 )
 from fediac.paper.scenarios import find_scenario
-from fediac.runs.algorithm import Settled, make_compressor
+from fediac.runs.algorithm import make_compressor
 from fediac.runs.settings import RunSettings
 from tests.support import refuses
 
@@ -121,9 +121,7 @@ def test_lean_is_the_preset_whatever_its_scenario_has() -> None:
     assert lean.name == "fediac-lean"
     for settings in (IID, NONIID):
         changed = lean.apply(settings)
-        compressor = make_compressor(
-            changed, n_clients=20, dim=10**6, settled=Settled()
-        )
+        compressor = make_compressor(changed, n_clients=20, dim=10**6)
         assert compressor == FediAC.lean(20)
         assert changed.train.statistics == "recalibrate"
         assert (

@@ -1,52 +1,27 @@
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from fediac.compressors import (
     FedAvg,
     FediAC,
-    Libra,
     OmniReduce,
     SwitchML,
     TopK,
-    choose_hot,
 )
-from fediac.core.bitpack import unpack_bits
-from fediac.core.magnitudes import largest
 from fediac.errors import ConfigError
-from fediac.runs.algorithm import Settled, require_no_server
+from fediac.runs.algorithm import require_no_server
 from fediac.runs.build import (
-    PreparedRun,
     choose_device,
-    find_hot,
     prepare_run,
 )
-from fediac.switch import Switch
-from fediac.training.cpu import CpuEngine
-from fediac.training.federation import Progress
-from fediac.training.local import LocalResult
+from fediac.runs.settled import Settled
 from tests.support import refuses
 from tests.tiny import make_settings
-
-
-@pytest.fixture
-def build(tmp_path: Path) -> Iterator[Any]:
-    built: list[PreparedRun] = []
-
-    def make(**changes: Any) -> PreparedRun:
-        built.append(prepare_run(make_settings(tmp_path, **changes)))
-        return built[-1]
-
-    yield make
-    for prepared in built:
-        prepared.engine.close()
-
 
 DIM = 475
 
@@ -66,7 +41,7 @@ def test_an_algorithm_has_the_settings_of_its_table(
 ) -> None:
     prepared = build(algorithm=algorithm)
     assert prepared.federation.model.dim == DIM
-    assert prepared.make_compressor(Settled()) == expected
+    assert prepared.make_compressor() == expected
 
 
 @pytest.mark.parametrize(
@@ -76,20 +51,20 @@ def test_a_residual_fades_as_its_algorithms_table_says(
     build: Any, algorithm: str
 ) -> None:
     prepared = build(algorithm=algorithm, **{algorithm: {"fade": 0.25}})
-    assert prepared.make_compressor(Settled()).fade == 0.25
+    assert prepared.make_compressor().fade == 0.25
 
 
 @pytest.mark.parametrize("algorithm", ["fediac", "switchml"])
 def test_lanes_are_what_its_algorithms_table_says(build: Any, algorithm: str) -> None:
     prepared = build(algorithm=algorithm, **{algorithm: {"lanes": "words"}})
-    assert prepared.make_compressor(Settled()).lanes == "words"
+    assert prepared.make_compressor().lanes == "words"
 
 
 def test_a_threshold_share_rounds_up_against_those_taking_part(build: Any) -> None:
     prepared = build(
         clients={"n_clients": 10, "n_participants": "35%"}, fediac={"threshold": "30%"}
     )
-    compressor = prepared.make_compressor(Settled())
+    compressor = prepared.make_compressor()
     # 35 % of 10 clients are 4; 30 % of those are 1.2.
     assert prepared.federation.n_participants == 4
     assert (compressor.n_clients, compressor.votes_needed) == (4, 2)
@@ -281,19 +256,19 @@ def test_widths_that_cannot_hold_all_clients_are_refused_before_training(
 
 def test_without_tuning_the_width_is_what_was_given(build: Any) -> None:
     prepared = build(tuning="none", fediac={"bits": 9})
-    assert prepared.make_compressor(Settled()).bits == 9
+    assert prepared.make_compressor().bits == 9
 
 
 def test_tuning_is_fediacs_own(build: Any) -> None:
     prepared = build(algorithm="switchml", tuning="none")
-    assert prepared.make_compressor(Settled()).bits == 12
+    assert prepared.make_compressor().bits == 12
 
 
 def test_server_tuning_begins_with_averaging_and_goes_on_with_its_choice(
     build: Any,
 ) -> None:
     prepared = build(tuning="server")
-    assert prepared.make_compressor(Settled()) == FedAvg(3)
+    assert prepared.make_compressor() == FedAvg(3)
     for threshold in (1, 3):  # the settings have a threshold of 2
         settled = Settled({"threshold": threshold, "bits": 7})
         chosen = prepared.make_compressor(settled)
@@ -321,120 +296,11 @@ def test_a_switch_elsewhere_refuses_what_needs_a_server(
 
 
 def test_libra_has_the_widths_that_are_set(build: Any) -> None:
-    plain = build(algorithm="libra").make_compressor(Settled())
+    plain = build(algorithm="libra").make_compressor()
     assert (plain.bits, plain.narrow) == (32, False)
     table = {"bits": 10, "narrow": True}
-    narrow = build(algorithm="libra", libra=table).make_compressor(Settled())
+    narrow = build(algorithm="libra", libra=table).make_compressor()
     assert (narrow.bits, narrow.narrow) == (10, True)
-
-
-def test_hot_entries_are_the_same_whenever_they_are_looked_for(
-    build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The smallest switch has a register for every entry of so small a model.
-    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 100)
-    prepared = build(algorithm="libra")
-    start = prepared.federation.start()
-    libra = prepared.make_compressor(Settled())
-    hot = find_hot(prepared.federation, libra, start)
-    prepared.federation.run_round(start, libra)
-    assert torch.equal(find_hot(prepared.federation, libra, start), hot)
-    assert len(hot) == 100
-    assert bool((hot.diff() > 0).all())
-    compressor = prepared.make_compressor(Settled(hot=hot))
-    assert isinstance(compressor, Libra)
-    assert torch.equal(torch.as_tensor(compressor.hot), hot)
-
-
-@dataclass
-class HotRound:
-    """What a round that finds hot entries began with, and what it trained."""
-
-    parameters: Tensor
-    statistics: Tensor
-    trained: list[LocalResult]
-
-
-@pytest.fixture
-def hot_rounds(monkeypatch: pytest.MonkeyPatch) -> list[HotRound]:
-    """Those there were; a switch then has a register for few entries."""
-    found: list[HotRound] = []
-
-    def spy(engine: CpuEngine, clients: list[int], **settings: Any) -> Any:
-        model = engine.model
-        begin = HotRound(model.parameters.clone(), model.statistics.clone(), [])
-        begin.trained = train(engine, clients, **settings)
-        found.append(begin)
-        return begin.trained
-
-    train = CpuEngine.train
-    monkeypatch.setattr(CpuEngine, "train", spy)
-    monkeypatch.setattr(Switch, "indexed_capacity", lambda _self, _n: 24)
-    return found
-
-
-LIBRA: dict[str, Any] = {
-    "algorithm": "libra",
-    "model": {"name": "tests.tiny:normed_model"},
-    "libra": {"n_sent": 24, "hot_rounds": 3},
-}
-
-
-def look_for_hot(prepared: PreparedRun, start: Progress) -> Tensor:
-    libra = prepared.make_compressor(Settled())
-    assert isinstance(libra, Libra)
-    return find_hot(prepared.federation, libra, start)
-
-
-def most_counted(results: list[LocalResult]) -> Tensor:
-    dim = len(results[0].update)
-    largest_of = [unpack_bits(largest(each.update, 24), dim) for each in results]
-    chosen: Tensor = choose_hot(torch.stack(largest_of).sum(dim=0), 24)
-    return chosen
-
-
-def test_hot_entries_are_the_largest_of_all_clients_in_all_rounds(
-    build: Any, hot_rounds: list[HotRound]
-) -> None:
-    prepared = build(**LIBRA)
-    hot = look_for_hot(prepared, prepared.federation.start())
-    assert [len(each.trained) for each in hot_rounds] == [3, 3, 3]
-    everything = [result for each in hot_rounds for result in each.trained]
-    assert torch.equal(hot, most_counted(everything))
-    assert not torch.equal(hot, most_counted(everything[::3]))  # of one client
-    assert not torch.equal(hot, most_counted(everything[:3]))  # of one round
-
-
-def test_each_round_that_finds_hot_entries_goes_on_from_the_last(
-    build: Any, hot_rounds: list[HotRound]
-) -> None:
-    prepared = build(**LIBRA)
-    start = prepared.federation.start()
-    look_for_hot(prepared, start)
-    parameters, statistics = start.parameters, start.statistics
-    for each in hot_rounds:
-        assert torch.equal(each.parameters, parameters)
-        assert torch.equal(each.statistics, statistics)
-        first, second, third = each.trained
-        update = (first.update + second.update + third.update) / 3
-        change = (first.statistics + second.statistics + third.statistics) / 3
-        parameters, statistics = parameters - update, statistics - change
-        assert not torch.equal(each.parameters, parameters)
-        assert not torch.equal(each.statistics, statistics)
-
-
-def test_rounds_that_find_hot_entries_have_batches_of_their_own(
-    build: Any, hot_rounds: list[HotRound]
-) -> None:
-    prepared = build(**LIBRA)
-    start = prepared.federation.start()
-    settled = Settled(hot=look_for_hot(prepared, start))
-    # The first round of the run: the same weights, examples and rate.
-    done = prepared.federation.run_round(start, prepared.make_compressor(settled))
-    first = hot_rounds[0]
-    assert torch.equal(first.parameters, start.parameters)
-    for mine, own in zip(first.trained, done.trained, strict=True):
-        assert not torch.equal(mine.update, own.update)
 
 
 def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 
 from fediac.compressors import State
 from fediac.errors import RunError
-from fediac.runs.algorithm import Settled
 from fediac.runs.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -18,6 +17,7 @@ from fediac.runs.checkpoint import (
 )
 from fediac.runs.digests import ROOM, write_digest
 from fediac.runs.records import CHECKPOINT
+from fediac.runs.settled import Settled
 from fediac.training.federation import Progress
 from fediac.training.flat_model import flatten_model
 from tests.support import bytes_of, refuses

@@ -374,9 +374,9 @@ def test_rounds_have_the_threshold_and_the_width_that_the_server_chose(
         return aggregate(updates, compressor, **settings)
 
     monkeypatch.setattr(
-        "fediac.runs.loop.tune_on_server", lambda *_, **__: [chosen, others]
+        "fediac.runs.settled.tune_on_server", lambda *_, **__: [chosen, others]
     )
-    monkeypatch.setattr("fediac.training.federation.aggregate", spy)
+    monkeypatch.setattr("fediac.training.federation.aggregate_vectors", spy)
     run(tmp_path / "run", tuning="server", stop={"rounds": 3})
     # The settings have a threshold of 2.
     assert used == [FedAvg(3), *2 * [FediAC(3, "20%", 3, bits=9)]]
@@ -403,7 +403,7 @@ def test_a_server_tries_the_votes_that_clients_will_cast(
         seen.append(others["entries_per_vote"])
         return tune_on_server(*arguments, **others)
 
-    monkeypatch.setattr("fediac.runs.loop.tune_on_server", spy)
+    monkeypatch.setattr("fediac.runs.settled.tune_on_server", spy)
     given: dict[str, Any] = {"fediac": {"entries_per_vote": 8}, "tuning": "server"}
     run(tmp_path / "run", stop={"rounds": 2}, **given)
     assert seen == [8]
@@ -415,7 +415,7 @@ def test_a_server_tries_the_votes_that_clients_will_cast(
 def test_a_server_that_finds_no_setting_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fediac.runs.loop.tune_on_server", lambda *_, **__: [])
+    monkeypatch.setattr("fediac.runs.settled.tune_on_server", lambda *_, **__: [])
     with refuses(
         "no threshold has gamma below 1 on the first round's updates", FediacError
     ):
@@ -505,7 +505,7 @@ def test_a_server_tunes_on_what_clients_contribute(
         seen.extend(float(each.abs().max()) for each in updates)
         return tune_on_server(updates, **settings)
 
-    monkeypatch.setattr("fediac.runs.loop.tune_on_server", spy)
+    monkeypatch.setattr("fediac.runs.settled.tune_on_server", spy)
     unequal = {"partition": "dirichlet", "beta": 0.5, "min_size": 8}
     for name in ("equal", "examples"):
         run(

@@ -13,7 +13,6 @@ from fediac.errors import ConfigError
 from fediac.paper.theory.rounds import check_round
 from fediac.paper.theory.stored import Measurement, RoundCheck
 from fediac.plan.networks import NetworkSetting, make_network
-from fediac.runs.algorithm import Settled
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
 from fediac.runs.observers import NoObserver, Observer
 from fediac.runs.recording import make_round
@@ -116,7 +115,7 @@ def _run(
 
 
 def _fediac(prepared: PreparedRun) -> FediAC:
-    compressor = prepared.make_compressor(Settled())
+    compressor = prepared.make_compressor()
     if not isinstance(compressor, FediAC):
         raise TypeError(f"compressor must be FediAC, got {type(compressor).__name__}")
     return compressor

@@ -14,7 +14,6 @@ from fediac.paper.theory.stored import (
     load_measurement,
     save_measurement,
 )
-from fediac.runs.algorithm import Settled
 from fediac.runs.build import prepare_run
 from fediac.runs.loop import run_experiment
 from fediac.runs.records import Round
@@ -103,7 +102,7 @@ def test_every_bin_is_what_the_corrected_updates_say(tmp_path: Path) -> None:
     (check,) = measure(settings, [2]).rounds
     prepared = prepare_run(settings)
     federation = prepared.federation
-    compressor = prepared.make_compressor(Settled())
+    compressor = prepared.make_compressor()
     before = federation.run_round(federation.start(), compressor).progress
     done = federation.run_round(before, compressor)
     prepared.engine.close()

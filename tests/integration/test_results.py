@@ -20,8 +20,7 @@ from fediac.paper.plan import Product, Scope
 from fediac.paper.products import make_product
 from fediac.paper.scenarios import find_scenario
 from fediac.paper.stored import read_stored
-from fediac.paper.target_rows import Row, make_row
-from fediac.paper.targets import find_target
+from fediac.paper.targets import Row, find_target, make_row
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
 from fediac.runs.algorithm import make_compressor

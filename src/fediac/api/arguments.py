@@ -19,7 +19,7 @@ from fediac.partition import iid
 from fediac.runs.settings import NetworkSettings, Weights
 from fediac.sim import Network
 from fediac.training.datasets import Dataset
-from fediac.training.federation import Statistics
+from fediac.training.federation import StatisticsRule
 from fediac.training.own_data import OwnData
 from fediac.training.task import Loss, MakeOptimizer, Metric, Task, r_squared
 from fediac.transports.argument_checks import is_list
@@ -39,7 +39,7 @@ def check_settings(
         raise TypeError(f"network must be a Network, got {type(network).__name__}")
     if out is not None and not isinstance(out, str | Path):
         raise TypeError(f"out must be the path of a folder, got {type(out).__name__}")
-    if statistics not in get_args(Statistics):
+    if statistics not in get_args(StatisticsRule):
         raise ArgumentError(
             "statistics", f"must be average, local or recalibrate, got {statistics!r}"
         )

@@ -44,7 +44,7 @@ from fediac.runs.settings import (
     Weights,
 )
 from fediac.sim import Network
-from fediac.training.federation import Statistics
+from fediac.training.federation import StatisticsRule
 from fediac.training.models import draw_weights
 from fediac.training.own_data import read_data
 from fediac.training.partition import count_classes
@@ -169,7 +169,7 @@ class Experiment:
         loss: Loss | None = None,
         metric: Metric | None = None,
         network: Network | None = None,
-        statistics: Statistics = _TRAIN.statistics,
+        statistics: StatisticsRule = _TRAIN.statistics,
         seed: int = _USUAL.seed,
         device: str = _TRAIN.device,
         out: str | Path | None = None,

@@ -35,7 +35,7 @@ from fediac.runs.settings import (
 from fediac.runs.settings.error_names import setting_names
 from fediac.runs.stored import read_summary
 from fediac.switch import Switch
-from fediac.training.partition import Statistics
+from fediac.training.partition import PartitionSummary
 
 _MAY_DIFFER = (
     *EXPECTED,
@@ -248,7 +248,7 @@ N_DIGITS = 16
 """Digits of the hash: enough to tell two splits apart; summary.json has all."""
 
 
-def describe_partition(facts: Statistics) -> str:
+def describe_partition(facts: PartitionSummary) -> str:
     """Return what a run's summary says about its partition, in one line."""
     return (
         f"{facts.name} partition: {facts.n_used:,} of {facts.n_examples:,} "

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fediac.errors import UpdateError
-from fediac.transports.forms import Form, Statistics, find_form
+from fediac.transports.forms import BufferRule, Form, find_form
 
 VERSION = 1
 """The version of these messages; both sides must have the same."""
@@ -27,7 +27,7 @@ def form_of(model: Mapping[str, Any], *, averages: bool) -> Form:
     Raises:
         UpdateError: Nothing in it is.
     """
-    statistics: Statistics = "average" if averages else "leave"
+    statistics: BufferRule = "average" if averages else "leave"
     form = find_form([None], dict(model), statistics=statistics, buffers=None)
     if form is None:
         raise UpdateError("model must be arrays by their names")

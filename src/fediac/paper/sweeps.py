@@ -11,14 +11,14 @@ from rich.console import Group
 from fediac.console import FittedTable
 from fediac.paper.entrants import CANDIDATES, Entrant, find_known
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
-from fediac.paper.target_rows import (
+from fediac.paper.targets import (
     NOT_YET,
     NOTHING,
     Row,
     describe_costs,
+    find_target,
     make_row,
 )
-from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
 from fediac.runs.stored import Run
 

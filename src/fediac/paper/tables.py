@@ -19,18 +19,19 @@ from fediac.paper.published import (
     TABLES,
     find_row,
 )
-from fediac.paper.savings import Saving, find_saving
 from fediac.paper.scenarios import NAMES, Scenario, find_scenario
 from fediac.paper.sweeps import find_leaders
-from fediac.paper.target_rows import (
+from fediac.paper.targets import (
     NOT_YET,
     NOTHING,
     Row,
+    Saving,
     describe_costs,
+    find_saving,
+    find_target,
     make_row,
     spread,
 )
-from fediac.paper.targets import find_target
 from fediac.report.markdown import write_table
 from fediac.runs.settings import RunSettings
 from fediac.runs.stored import Run

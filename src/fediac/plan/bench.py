@@ -1,4 +1,4 @@
-"""``fediac bench``: the cost of each kernel, compared with copying the update."""
+"""``fediac bench``: each kernel against a copy of the update, and a whole round."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from fediac import native
+from fediac.compressors import FediAC, State
 from fediac.console import count, open_console, write_json
 from fediac.core.bitpack import pack_bits, pack_lanes, unpack_lanes
 from fediac.core.chunks import chunks
@@ -22,7 +23,9 @@ from fediac.core.rng import Stream, to_unit
 from fediac.core.voting import draw_votes
 from fediac.defaults import RESNET18_DIM
 from fediac.errors import ArgumentError
-from fediac.plan.bench_round import RoundCost, time_rounds
+from fediac.plan.synthetic import synthetic_updates
+from fediac.switch import Switch
+from fediac.transports import aggregate
 
 N_CLIENTS = 20
 THRESHOLD = 3
@@ -172,6 +175,59 @@ def time_kernels(
                 ns = clock.ns_per_entry(step, min(2, n_repeats))
             found.append((name, "core", 1, ns))
     return memcpy_ns, [Timing(*row, row[-1] / memcpy_ns) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """The best time of a round.
+
+    Attributes:
+        name: What was done.
+        n_clients: Clients in the round.
+        threads: That clients share.
+        seconds: Best of all repeats.
+        n_packets: That the switch was sent.
+    """
+
+    name: str
+    n_clients: int
+    threads: int
+    seconds: float
+    n_packets: int
+
+
+def time_rounds(*, dim: int, n_clients: int, n_repeats: int) -> list[RoundCost]:
+    """Return the cost of a FediAC round, with new residuals and with reused ones."""
+    updates = list(synthetic_updates(dim, n_clients, seed=1))
+    compressor = FediAC(
+        n_clients,
+        n_votes=-(-dim // 20),
+        threshold=min(THRESHOLD, n_clients),
+        bits=BITS,
+    )
+    states: tuple[State, ...] | None = None
+    costs = []
+    for name, reuses in (("new residuals", False), ("residuals in place", True)):
+        times, n_packets = [], 0
+        for number in range(n_repeats + 1):
+            switch = Switch()
+            start = perf_counter()
+            result = aggregate(
+                updates,
+                compressor,
+                switch=switch,
+                seed=1,
+                round_number=number,
+                states=states,
+                out=states if reuses else None,
+            )
+            times.append(perf_counter() - start)
+            states, n_packets = result.states, switch.counters.packets_in
+        # The first of them fetches memory from the system, which later ones reuse.
+        seconds = min(times[1:])
+        threads = native.n_threads()
+        costs.append(RoundCost(name, n_clients, threads, seconds, n_packets))
+    return costs
 
 
 def run_bench(

@@ -34,6 +34,7 @@ from fediac.runs.observers import NoObserver, Observer
 from fediac.runs.recording import (
     RoundLog,
     make_round,
+    save_updates,
     stop_reason,
     write_rounds,
     write_summary,
@@ -49,7 +50,6 @@ from fediac.runs.settled import (
     settle_by_first_round,
 )
 from fediac.runs.tensorboard import open_log
-from fediac.runs.updates import save_updates
 from fediac.sim.network import Network
 from fediac.sim.simulate import simulate_round
 from fediac.sim.timing import RoundTiming
@@ -400,7 +400,7 @@ def _summarize(prepared: PreparedRun, records: list[Round], reason: str) -> Summ
         dim=prepared.federation.model.dim,
         n_clients=settings.clients.n_clients,
         seed=settings.seed,
-        partition=prepared.partition.statistics(),
+        partition=prepared.partition.summary(),
         stopped=reason,
         real_s=records[-1].real_s,
     )

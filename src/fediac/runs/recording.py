@@ -2,16 +2,18 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from fediac.console import count
 from fediac.core.ledger import MIB, PAYLOAD, Ledger, View
 from fediac.errors import RunError, say_count
-from fediac.files import write_whole
+from fediac.files import replacing, write_whole
+from fediac.plan.updates import updates_name
 from fediac.runs.records import (
     ROUNDS,
     SUMMARY,
@@ -28,6 +30,7 @@ from fediac.transports import WIRE
 
 if TYPE_CHECKING:  # when to stop can be asked where PyTorch is not installed
     from fediac.training.federation import FederatedRound
+    from fediac.training.local import LocalResult
 
 
 def make_round(
@@ -173,6 +176,26 @@ class RoundLog:
         rounds = read_rounds(lines, self._path)
         write_whole(self._path, b"".join(line + b"\n" for line in lines))
         return rounds
+
+
+def save_updates(
+    folder: Path, round_number: int, trained: "Sequence[LocalResult]"
+) -> None:
+    """Write the updates of a round to ``updates-ROUND.npy``, one a row.
+
+    They are what training gave, before any residual is added.
+
+    Args:
+        folder: The run's folder.
+        round_number: The round.
+        trained: What its clients trained.
+    """
+    rows = np.stack([each.update.cpu().numpy() for each in trained])
+    with (
+        replacing(folder / updates_name(round_number)) as temporary,
+        temporary.open("wb") as file,
+    ):
+        np.save(file, rows)
 
 
 def write_rounds(folder: Path, records: Iterable[Round]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fediac.errors import RunError
-from fediac.training.partition import Statistics
+from fediac.training.partition import PartitionSummary
 
 CONFIG = "config.toml"
 ROUNDS = "rounds.jsonl"
@@ -168,7 +168,7 @@ class Summary(Totals, frozen=True, kw_only=True):
     dim: Count
     n_clients: Count
     seed: Count
-    partition: Statistics
+    partition: PartitionSummary
     stopped: str
     real_s: Amount
 

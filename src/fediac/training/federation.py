@@ -30,7 +30,8 @@ from fediac.transports.protocol import SwitchElsewhere
 from fediac.transports.statistics import STATISTICS_PHASE, average_statistics, weigh
 from fediac.transports.vectors import RoundResult, aggregate_vectors
 
-Statistics = Literal["average", "local", "recalibrate"]
+StatisticsRule = Literal["average", "local", "recalibrate"]
+"""What becomes of batch norm's running statistics, see `Federation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Federation:
     rate: Callable[[int], float]
     seed: int
     switch: Switch | SwitchElsewhere
-    statistics: Statistics = "average"
+    statistics: StatisticsRule = "average"
     weights: tuple[int, ...] | None = None
 
     def start(self) -> Progress:

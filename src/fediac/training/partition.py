@@ -30,7 +30,7 @@ MAX_WRITER_SIZE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class ClientStatistics:
+class ClientSummary:
     """One client's share: its examples, their classes, and examples per class."""
 
     size: int
@@ -39,7 +39,7 @@ class ClientStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class PartitionSummary:
     """What a run stores of its partition; `dataclasses.asdict` makes it JSON.
 
     Attributes:
@@ -55,7 +55,7 @@ class Statistics:
     min_size: int
     max_size: int
     mean_size: float
-    clients: tuple[ClientStatistics, ...]
+    clients: tuple[ClientSummary, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,14 +87,14 @@ class Partition:
             digest.update(rows.astype("<i8").tobytes())
         return digest.hexdigest()
 
-    def statistics(self) -> Statistics:
+    def summary(self) -> PartitionSummary:
         """Return sizes and class counts of all clients."""
         sizes = [len(rows) for rows in self.clients]
         clients = tuple(
-            ClientStatistics(size, sum(count > 0 for count in counts), tuple(counts))
+            ClientSummary(size, sum(count > 0 for count in counts), tuple(counts))
             for size, counts in zip(sizes, self.class_counts.tolist(), strict=True)
         )
-        return Statistics(
+        return PartitionSummary(
             name=self.name,
             sha256=self.sha256,
             n_clients=len(sizes),

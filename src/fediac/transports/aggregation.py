@@ -11,8 +11,8 @@ from fediac.core.types import Array
 from fediac.switch.pipeline import Switch
 from fediac.transports.argument_checks import require_updates
 from fediac.transports.forms import (
+    BufferRule,
     Form,
-    Statistics,
     find_form,
     require_like,
 )
@@ -28,7 +28,7 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
     seed: int,
     round_number: int,
     base: Any = None,  # noqa: ANN401 - any form
-    statistics: Statistics = "average",
+    statistics: BufferRule = "average",
     buffers: Collection[Any] | None = None,
     weights: Sequence[int | None] | None = None,
     switch: Switch | SwitchElsewhere | None = None,

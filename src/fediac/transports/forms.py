@@ -18,7 +18,8 @@ from fediac.transports.argument_checks import describe, dtype_name, place
 Key: TypeAlias = Any
 """A name, a place in a list, or None for a vector."""
 
-Statistics = Literal["average", "leave"]
+BufferRule = Literal["average", "leave"]
+"""What becomes of batch norm's running statistics."""
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
 """How batch norm calls its running statistics, after the name of the layer."""
@@ -127,7 +128,7 @@ def find_form(
     updates: Sequence[Any],
     base: Any,  # noqa: ANN401 - any form
     *,
-    statistics: Statistics,
+    statistics: BufferRule,
     buffers: Collection[Key] | None,
 ) -> Form | None:
     """Return the form of a round's updates; None if they are vectors already.
@@ -138,7 +139,7 @@ def find_form(
         statistics: Whether running statistics are averaged or left.
         buffers: Which arrays are statistics; None: batch norm's, by their names.
     """
-    if statistics not in get_args(Statistics):
+    if statistics not in get_args(BufferRule):
         raise ArgumentError(
             "statistics", f"must be average or leave, got {statistics!r}"
         )

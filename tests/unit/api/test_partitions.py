@@ -11,7 +11,7 @@ def test_one_line_has_the_sizes_and_the_hash() -> None:
         np.array([[1, 2], [0, 1]]),
         7,
     )
-    facts = partition.statistics()
+    facts = partition.summary()
     assert describe_partition(facts) == (
         "by hand partition: 4 of 7 examples, 1 to 3 a client, sha256 "
         f"{partition.sha256[:16]}..."

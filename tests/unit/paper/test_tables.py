@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from fediac.paper.tables import as_documents, list_rows, render_markdown
-from fediac.paper.target_rows import describe_rounds, spread
+from fediac.paper.targets import describe_rounds, spread
 from tests.unit.paper.made_up import make_run
 from tests.unit.paper.table_runs import (
     MISSED,

@@ -25,7 +25,7 @@ from fediac.errors import UpdateError
 from fediac.training.federation import (
     FederatedRound,
     Progress,
-    Statistics,
+    StatisticsRule,
 )
 from fediac.training.flat_model import flatten_model
 from fediac.training.local import draw_batches, normalize
@@ -253,7 +253,7 @@ def test_clients_count_by_their_weights_in_updates_and_statistics(make: Make) ->
 
 
 def test_a_model_without_batch_norm_sends_no_statistics(make: Make) -> None:
-    for statistics in get_args(Statistics):
+    for statistics in get_args(StatisticsRule):
         federation = make(model=plain_model, statistics=statistics)
         done = federation.run_round(federation.start())
         assert done.ledger.phases == ("server",)

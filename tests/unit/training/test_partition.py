@@ -60,7 +60,7 @@ class TestMakePartition:
         assert digits.train.writers is not None
         writers = [set(digits.train.writers[rows]) for rows in partition.clients]
         assert [len(each) for each in writers] == [3] * 20
-        facts = partition.statistics()
+        facts = partition.summary()
         assert (facts.min_size, facts.max_size, facts.n_used) == (313, 365, 6_850)
 
     @pytest.mark.parametrize("kind", ["iid", "dirichlet", "pathological"])
@@ -153,7 +153,7 @@ class TestPartition:
     def test_statistics_count_examples_and_classes(
         self, make: Callable[..., Partition]
     ) -> None:
-        facts = make([0, 3], [1]).statistics()
+        facts = make([0, 3], [1]).summary()
         assert (facts.n_clients, facts.n_examples, facts.n_used) == (2, 9, 3)
         assert (facts.min_size, facts.max_size, facts.mean_size) == (1, 2, 1.5)
         assert [client.size for client in facts.clients] == [2, 1]
@@ -162,7 +162,7 @@ class TestPartition:
 
     def test_statistics_are_json(self, make: Callable[..., Partition]) -> None:
         document = json.loads(
-            json.dumps(dataclasses.asdict(make([0, 3], [1]).statistics()))
+            json.dumps(dataclasses.asdict(make([0, 3], [1]).summary()))
         )
         assert document["clients"][1] == {
             "size": 1,

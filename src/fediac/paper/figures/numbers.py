@@ -12,8 +12,7 @@ from fediac.paper.figures.names import BEST_VOTES
 from fediac.paper.figures.style import ENTRANTS
 from fediac.paper.published import FIGURE_S
 from fediac.paper.scenarios import NAMES, find_scenario
-from fediac.paper.target_rows import make_row
-from fediac.paper.targets import find_target
+from fediac.paper.targets import find_target, make_row
 from fediac.runs.records import Round
 from fediac.runs.stored import Run
 

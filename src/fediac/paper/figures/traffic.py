@@ -15,7 +15,7 @@ from fediac.paper.figures.style import (
     use_log_axis,
 )
 from fediac.paper.tables import Block, Line, as_documents
-from fediac.paper.target_rows import describe_rounds
+from fediac.paper.targets import describe_rounds
 from fediac.plan.pictures import Axes, check_plot, open_figure
 from fediac.plan.plots import LINES
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from fediac.paper.savings import Saving
 from fediac.paper.tables import Block, render_markdown
+from fediac.paper.targets import Saving
 from fediac.runs.stored import Run
 from tests.unit.paper.made_up import make_run
 from tests.unit.paper.table_runs import (

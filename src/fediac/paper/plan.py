@@ -46,10 +46,10 @@ TABLES = (Product.TABLE1, Product.TABLE2, Product.FIG_TRAFFIC)
 """Everybody's way to the target; the figure shows the first one."""
 
 TIMED = frozenset((Product.FIG_ACCURACY, Product.FIG_NONIID, Product.FIG_SCALE))
-"""Whose runs end by the simulated clock."""
+"""Products whose runs end by the simulated clock."""
 
 UNPLANNED = (Product.FIG_THEORY, Product.PAGES, Product.RUNS)
-"""Those that no run is made for: of theory's own, or of what is stored."""
+"""Products that no run is planned for: theory measures its own, others list runs."""
 
 _SCENARIOS = {
     Product.TABLE1: IN_THE_PAPER,

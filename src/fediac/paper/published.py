@@ -28,7 +28,7 @@ class PublishedRow:
 
     @property
     def saving(self) -> float:
-        """By which share FediAC needed less than the best baseline."""
+        """The share by which FediAC needed less than the best baseline."""
         return 1.0 - self.fediac_mb / self.second_mb
 
 

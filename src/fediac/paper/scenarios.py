@@ -27,7 +27,7 @@ NAMES = (
 """All scenarios: those of the paper's tables in their order, then those for a CPU."""
 
 IN_THE_PAPER = NAMES[:6]
-"""Those with a row in the paper's tables, or that stand in for one."""
+"""Scenarios with a row in the paper's tables, or that stand in for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from fediac.runs.stored import Run
 _Cost: TypeAlias = Callable[[Row], float]
 
 _COSTS: tuple[_Cost, ...] = (lambda row: row.spent_mib, lambda row: row.spent_s)
-"""By which settings are compared."""
+"""What settings are compared by: bytes and time to the target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def spread(values: Sequence[float], form: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """By which share less was sent than by the best baseline.
+    """The share by which less was sent than by the best baseline.
 
     Attributes:
         against: The best baseline's name.

@@ -28,16 +28,18 @@ MODEL = "model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
-    """What somebody who is refused can do: with options, or with arguments."""
+class _WaysOut:
+    """What an error tells people to do, in options or in arguments."""
 
     resume: str = "add --resume"
     out: str = "give another --out"
     kernels: str = "add --allow-other-kernels"
 
 
-_COMMAND = _Door()
-_PYTHON = _Door("set resume=True", "give another out", "set allow_other_kernels=True")
+_COMMAND = _WaysOut()
+_PYTHON = _WaysOut(
+    "set resume=True", "give another out", "set allow_other_kernels=True"
+)
 
 
 def check_folder(
@@ -60,27 +62,27 @@ def check_folder(
     Raises:
         ConfigError: The folder holds a run and ``resumes`` is False, or another run.
     """
-    door = _COMMAND if given is None else _PYTHON
+    ways = _COMMAND if given is None else _PYTHON
     below = next(folder.glob(f"*/{ROUNDS}"), None)
     if below is not None:
         raise ConfigError(
             f"{folder}: holds other runs in folders of their own, such as "
-            f"{below.parent.name}; {door.out}"
+            f"{below.parent.name}; {ways.out}"
         )
     if _holds_run(folder):
         if not resumes:
             raise ConfigError(
-                f"{folder}: holds a run already; {door.resume} to go on with it, or "
-                f"{door.out}"
+                f"{folder}: holds a run already; {ways.resume} to go on with it, or "
+                f"{ways.out}"
             )
         _check_old(settings, folder, given)
         if (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists():
             raise ConfigError(
                 f"{folder}: holds a run that has ended and no checkpoint to go on "
-                f"from; {door.out}"
+                f"from; {ways.out}"
             )
         if not allows_other_kernels:
-            _check_kernels(folder / CONFIG, settings, door)
+            _check_kernels(folder / CONFIG, settings, ways)
 
 
 def _check_old(settings: RunSettings, folder: Path, given: Given | None) -> None:
@@ -215,7 +217,7 @@ def _check_own_code(config: Path, settings: RunSettings) -> None:
         )
 
 
-def _check_kernels(config: Path, settings: RunSettings, door: _Door) -> None:
+def _check_kernels(config: Path, settings: RunSettings, ways: _WaysOut) -> None:
     """Refuse to go on where training would give other last bits."""
     folder = config.parent
     if not (folder / CHECKPOINT).exists() or _is_over(settings, folder):
@@ -224,7 +226,7 @@ def _check_kernels(config: Path, settings: RunSettings, door: _Door) -> None:
     if changed:
         raise ConfigError(
             f"{config}: {changed}; going on would give other last bits; "
-            f"{door.kernels} to go on all the same"
+            f"{ways.kernels} to go on all the same"
         )
 
 

@@ -29,8 +29,8 @@ class Given:
         compressor: The algorithm of every round.
         network: What rounds are timed on; None: as the settings say.
         task: What is done with the model's outputs.
-        hashes: Name -> hash of what the run learns from and begins with; empty if
-            nobody will ask.
+        hashes: Name -> hash of what the run learns from and begins with; None for
+            a run that is kept nowhere.
     """
 
     compressor: Compressor

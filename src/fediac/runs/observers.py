@@ -1,4 +1,4 @@
-"""Who is told about a run while it goes on, and changes nothing."""
+"""Observers of a run, and the one that does nothing."""
 
 from typing import Protocol
 
@@ -25,7 +25,7 @@ class Observer(Protocol):
 
 
 class NoObserver:
-    """For runs that nobody observes."""
+    """An observer that does nothing."""
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Round | None

@@ -19,7 +19,7 @@ from fediac.sessions.messages import Model
 from fediac.transports.vectors import aggregate_vectors
 
 MEMBERS = ((0, 1), (0,), (0, 1), (0,))
-"""Of rounds 1 to 4. Client 1 trains all of them, and two of its updates count."""
+"""Who trains in rounds 1 to 4: client 1 in all, and two of its updates count."""
 
 
 class Lived:

@@ -20,7 +20,7 @@ from fediac.plan.pictures import Axes, check_plot, open_figure
 from fediac.plan.plots import LINES
 
 _MARGIN = 1.3
-"""By which factor the axis goes beyond the dots."""
+"""How far the axis goes beyond the dots, as a factor."""
 
 _ROW = 0.135
 """Inches of a line of this text."""

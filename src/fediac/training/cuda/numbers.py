@@ -1,4 +1,4 @@
-"""Random numbers of a recorded step: the same for a client whoever trains beside it.
+"""Random numbers of a recorded step: a client's own, whatever trains beside it.
 
 PyTorch's generator on a device is one for all: replicas that replay their steps side by
 side would read its place in whatever order they come, and so would a client's numbers

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -33,10 +34,16 @@ RESULTS = ROOT / "results"
 FOLDERS = (RESULTS, RESULTS / "digits")
 
 
+@cache
+def stored_in(folder: Path) -> tuple[Run, ...]:
+    """Return the runs of a folder, which are read once."""
+    return tuple(read_stored(folder))
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize(("name", "switch"), [("table1", "fast"), ("table2", "slow")])
 def test_tables_come_from_the_runs(folder: Path, name: str, switch: str) -> None:
-    runs = read_stored(folder)
+    runs = stored_in(folder)
     rows = tables.list_rows(runs, switch)
     assert rows
     blocks = tables.make_blocks(rows, tables.list_tried(runs, switch))
@@ -80,7 +87,7 @@ def test_pages_have_the_means_of_table_one(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_sweep_comes_from_the_runs(folder: Path) -> None:
-    found = sweeps.list_candidates(read_stored(folder))
+    found = sweeps.list_candidates(stored_in(folder))
     assert found
     assert (folder / "sweeps.md").read_text() == sweeps.render_markdown(found)
     stored = json.loads((folder / "sweeps.json").read_text())
@@ -89,7 +96,7 @@ def test_the_sweep_comes_from_the_runs(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_run_is_listed(folder: Path) -> None:
-    rows = list_stored(read_stored(folder))
+    rows = list_stored(stored_in(folder))
     assert rows
     assert (folder / "runs.md").read_text() == render_inventory(rows)
     assert all(row["machine"] and row["commit"] for row in rows)
@@ -114,7 +121,7 @@ def test_every_run_is_listed(folder: Path) -> None:
 def test_figures_come_from_the_runs(
     tmp_path: Path, product: Product, folder: Path, scope: Scope
 ) -> None:
-    make_product(product, scope, read_stored(folder), tmp_path)
+    make_product(product, scope, stored_in(folder), tmp_path)
     # Not the picture itself: its bytes depend on the release of Matplotlib.
     for ending in ("json", "md"):
         name = f"{product}.{ending}"
@@ -143,7 +150,7 @@ def test_a_picture_can_be_read_on_paper(picture: Path) -> None:
 
 def test_stored_runs_can_be_reported() -> None:
     found = [read_runs([archive])[0] for archive in RESULTS.glob("runs/*.zip")]
-    assert sum(map(len, found)) == len(read_stored(RESULTS))
+    assert sum(map(len, found)) == len(stored_in(RESULTS))
 
 
 CIFAR_ROWS = {
@@ -219,7 +226,7 @@ def find_cells(label: str, n_columns: int, text: str) -> list[str]:
 @pytest.fixture(scope="module")
 def tried() -> list[Row]:
     """Every run of the five scenarios, in Table I or not."""
-    return tables.list_tried(read_stored(RESULTS), "fast")
+    return tables.list_tried(stored_in(RESULTS), "fast")
 
 
 def rows_of(name: str, scenario: str, tried: list[Row]) -> list[Row]:
@@ -231,11 +238,16 @@ def rows_of(name: str, scenario: str, tried: list[Row]) -> list[Row]:
     return exact or [row for row in family if row.payload_mib == least]
 
 
-def say_unreached(rows: list[Row]) -> str:
-    """Return what a table has in place of a number."""
+def say_means(rows: list[Row], form: str) -> str:
+    """Return the means over seeds, marked by how many; or that none got there."""
     if not rows:
         return "not run"
-    return f"not {'in' if rows[0].gave_up else 'yet in'} {rows[0].rounds}"
+    if not any(row.reached for row in rows):
+        return f"not {'in' if rows[0].gave_up else 'yet in'} {rows[0].rounds}"
+    assert all(row.reached for row in rows)
+    keys = ("spent_mib", "spent_s", "rounds")
+    means = {key: fmean(getattr(row, key) for row in rows) for key in keys}
+    return form.format(**means) + {1: "", 2: " ‡", 3: " †"}[len(rows)]
 
 
 CIFAR = ("cifar10-iid", "cifar10-noniid", "cifar100-iid", "cifar100-noniid")
@@ -246,15 +258,7 @@ def test_the_readme_has_the_numbers_of_its_runs(label: str, tried: list[Row]) ->
     text = (ROOT / "README.md").read_text()
     for cell, scenario in zip(find_cells(label, 4, text), CIFAR, strict=True):
         rows = rows_of(README_ROWS[label], scenario, tried)
-        if not any(row.reached for row in rows):
-            assert cell == say_unreached(rows)
-            continue
-        assert all(row.reached for row in rows)
-        mib, seconds = (
-            fmean(getattr(row, key) for row in rows) for key in ("spent_mib", "spent_s")
-        )
-        mark = {1: "", 3: " †"}[len(rows)]
-        assert cell == f"{mib:,.0f} MiB, {seconds:,.1f} s{mark}"
+        assert cell == say_means(rows, "{spent_mib:,.0f} MiB, {spent_s:,.1f} s")
 
 
 @pytest.mark.parametrize("label", CIFAR_ROWS)
@@ -262,15 +266,7 @@ def test_the_results_have_the_numbers_of_cifar(label: str, tried: list[Row]) -> 
     text = (ROOT / "docs" / "results.md").read_text()
     for cell, scenario in zip(find_cells(label, 4, text), CIFAR, strict=True):
         rows = rows_of(CIFAR_ROWS[label], scenario, tried)
-        if not any(row.reached for row in rows):
-            assert cell == say_unreached(rows)
-            continue
-        assert all(row.reached for row in rows)
-        mib, rounds = (
-            fmean(getattr(row, key) for row in rows) for key in ("spent_mib", "rounds")
-        )
-        mark = {1: "", 2: " ‡", 3: " †"}[len(rows)]
-        assert cell == f"{mib:,.0f} MiB in {rounds:.3g}{mark}"
+        assert cell == say_means(rows, "{spent_mib:,.0f} MiB in {rounds:.3g}")
 
 
 @pytest.mark.parametrize("label", TIME_ROWS)
@@ -288,18 +284,13 @@ def test_the_reproduction_has_the_times_of_its_runs(
     )
     for cell, scenario in zip(find_cells(label, 5, section), columns, strict=True):
         rows = rows_of(TIME_ROWS[label], scenario, tried)
-        if not any(row.reached for row in rows):
-            assert cell == say_unreached(rows)
-            continue
-        assert all(row.reached for row in rows)
-        mark = {1: "", 3: " †"}[len(rows)]
-        assert cell == f"{fmean(row.spent_s for row in rows):,.1f}{mark}"
+        assert cell == say_means(rows, "{spent_s:,.1f}")
 
 
 @pytest.mark.parametrize("label", DIGITS_ROWS)
 def test_the_results_have_the_numbers_of_digits(label: str) -> None:
     text = (ROOT / "docs" / "results.md").read_text()
-    runs = read_stored(RESULTS / "digits")
+    runs = stored_in(RESULTS / "digits")
     for cell, name in zip(
         find_cells(label, 2, text), ("digits-iid", "digits-noniid"), strict=True
     ):
@@ -319,15 +310,19 @@ def test_the_results_have_the_numbers_of_digits(label: str) -> None:
 
 def test_what_real_rounds_take_of_the_expected_payload_is_what_is_said() -> None:
     found: dict[str, tuple[list[float], tuple[int, int]]] = {}
-    for run in read_stored(RESULTS):
+    for run in stored_in(RESULTS):
         compressor = _compressor(run)
         said = measured_of(compressor)
         if run.seed != 1 or said is None:
             continue
         shares, _ = found.setdefault(run.settings.algorithm, ([], said))
-        for record in run.rounds:
-            share = _payload(record) / _expected(run, compressor, record.bits)
-            shares.append(100 * share)
+        expected = {
+            bits: _expected(run, compressor, bits)
+            for bits in {record.bits for record in run.rounds}
+        }
+        shares += [
+            100 * _payload(record) / expected[record.bits] for record in run.rounds
+        ]
     assert found.keys() == {"fediac", "omnireduce", "libra"}
     for shares, said in found.values():
         assert (round(min(shares)), round(max(shares))) == said

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fediac.core.rng import Stream
-from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plan.networks import NetworkDescription, make_network
 from fediac.runs.build import prepare_run
 from fediac.runs.settings import RunSettings, TrainSettings
 from fediac.sim import simulate_round
@@ -174,7 +174,7 @@ class FediacRounds:
         self._federation = replace(federation, engine=TrainOnly(federation.engine))
         self._progress = self._federation.start()
         self._network = make_network(
-            NetworkSetting(), n_clients=N_CLIENTS, threshold=3, seed=1
+            NetworkDescription(), n_clients=N_CLIENTS, threshold=3, seed=1
         )
         self.train_s: list[float] = []
 

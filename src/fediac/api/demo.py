@@ -22,7 +22,7 @@ from fediac.files import require_folder, write_whole
 from fediac.number_words import about_percent, mib
 from fediac.report.write import write_report
 from fediac.runs.recording import write_summary
-from fediac.runs.records import SUMMARY, Round, Summary, Totals, summarize
+from fediac.runs.records import SUMMARY, Round, RunTotals, Summary, summarize
 from fediac.runs.settings import (
     RunSettings,
     StopSettings,
@@ -153,7 +153,7 @@ def _at_target(folder: Path, summary: Summary) -> Summary:
     return replace(summary, target=target)
 
 
-def conclude(summaries: Mapping[str, Totals]) -> str:
+def conclude(summaries: Mapping[str, RunTotals]) -> str:
     """Return what the demo shows, in a paragraph."""
     reached = {
         name: summary.target.payload_mib

@@ -24,7 +24,7 @@ from fediac.runs.folder import check_folder
 from fediac.runs.loop import run_experiment
 from fediac.runs.observers import Observer
 from fediac.runs.recording import write_summary
-from fediac.runs.records import CONFIG, ROUNDS, SUMMARY, Summary, Totals
+from fediac.runs.records import CONFIG, ROUNDS, SUMMARY, RunTotals, Summary
 from fediac.runs.settings import (
     RunSettings,
     as_document,
@@ -219,7 +219,7 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
             check_algorithm(each, n_clients=n_clients, dim=dim, switch=switch)
 
 
-def make_table(summaries: Mapping[str, Totals]) -> FittedTable:
+def make_table(summaries: Mapping[str, RunTotals]) -> FittedTable:
     """Return the summaries as a table."""
     clocks = next(iter(summaries.values())).time_s
     headings = ["algorithm", "rounds", "accuracy", "payload MiB", "wire MiB"]

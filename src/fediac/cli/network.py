@@ -131,7 +131,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
       fediac simulate --memory 1e6 --rates up-1.csv --rates up-2.csv --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.plan.expected_traffic import ExpectedRound, check_clients
-    from fediac.plan.networks import NetworkSetting
+    from fediac.plan.networks import NetworkDescription
     from fediac.plan.simulate import run_simulate
     from fediac.runs.algorithm import make_named
 
@@ -148,7 +148,7 @@ def _simulate(  # noqa: PLR0913 - one parameter for each option
             register_bytes=memory or REGISTER_BYTES,
             is_weighted=weighted,
         ),
-        NetworkSetting(switch, tuple(rates), memory, compute),
+        NetworkDescription(switch, tuple(rates), memory, compute),
         n_rounds=rounds,
         seed=seed,
         plot=plot,
@@ -185,10 +185,10 @@ def _motivation(  # noqa: PLR0913 - one parameter for each option
       fediac motivation --sizes 1e6,1e8 --switch slow --json
     """  # noqa: D301 - \b asks typer to keep the lines that follow
     from fediac.plan.motivation import SIZES, run_motivation
-    from fediac.plan.networks import NetworkSetting
+    from fediac.plan.networks import NetworkDescription
 
     run_motivation(
-        NetworkSetting(switch, tuple(rates), None, compute),
+        NetworkDescription(switch, tuple(rates), None, compute),
         n_clients=clients,
         seed=seed,
         plot=plot,

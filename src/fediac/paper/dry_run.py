@@ -10,7 +10,7 @@ from fediac.paper.plan import PlannedRun, Until
 from fediac.paper.stored import Key
 from fediac.paper.tasks import Step, Task, find_task
 from fediac.plan.expected_traffic import ExpectedRound
-from fediac.plan.networks import NetworkSetting
+from fediac.plan.networks import NetworkDescription
 from fediac.plan.simulate import simulate
 from fediac.runs.algorithm import make_compressor
 from fediac.runs.settings import RunSettings
@@ -95,7 +95,7 @@ def _round_s(settings: RunSettings, dim: int) -> float:
     network = settings.network
     times = []
     for switch in network.switches:
-        setting = NetworkSetting(switch, network.rates, None, network.compute_s)
+        setting = NetworkDescription(switch, network.rates, None, network.compute_s)
         simulation = simulate(expected, setting, n_rounds=1, seed=settings.seed)
         times.append(simulation.rounds[0].round_s)
     return min(times)

@@ -36,7 +36,7 @@ _FLUSH_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class KernelTiming:
     """The cost of one kernel.
 
     Attributes:
@@ -141,7 +141,7 @@ def _threads(n_threads: int) -> Iterator[None]:
 
 def time_kernels(
     *, dim: int = RESNET18_DIM, n_repeats: int = 9, with_core: bool = True
-) -> tuple[float, list[Timing]]:
+) -> tuple[float, list[KernelTiming]]:
     """Return the nanoseconds per entry of a copy, and the timings.
 
     Kernels run with one thread and with two, core's NumPy code once or twice: it
@@ -174,7 +174,7 @@ def time_kernels(
             with native.disabled():
                 ns = clock.ns_per_entry(step, min(2, n_repeats))
             found.append((name, "core", 1, ns))
-    return memcpy_ns, [Timing(*row, row[-1] / memcpy_ns) for row in found]
+    return memcpy_ns, [KernelTiming(*row, row[-1] / memcpy_ns) for row in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def run_bench(
     n_repeats: int = 9,
     with_core: bool = True,
     as_json: bool = False,
-) -> list[Timing]:
+) -> list[KernelTiming]:
     """Time the kernels and whole rounds, show the timings, and return the kernels'."""
     memcpy_ns, timings = time_kernels(dim=dim, n_repeats=n_repeats, with_core=with_core)
     rounds = time_rounds(dim=dim, n_clients=N_CLIENTS, n_repeats=min(3, n_repeats))
@@ -250,7 +250,7 @@ def run_bench(
 
 
 def _document(
-    dim: int, n_repeats: int, memcpy_ns: float, timings: list[Timing]
+    dim: int, n_repeats: int, memcpy_ns: float, timings: list[KernelTiming]
 ) -> dict[str, Any]:
     return {
         "dim": dim,
@@ -261,7 +261,9 @@ def _document(
     }
 
 
-def _show(dim: int, n_repeats: int, memcpy_ns: float, timings: list[Timing]) -> None:
+def _show(
+    dim: int, n_repeats: int, memcpy_ns: float, timings: list[KernelTiming]
+) -> None:
     console = open_console()
     console.print(
         f"{dim:,} float32 entries, best of {n_repeats} (core: of 2), cold caches; "

@@ -31,7 +31,7 @@ from fediac.plan.expected_traffic import (
     list_expected,
 )
 from fediac.plan.networks import (
-    NetworkSetting,
+    NetworkDescription,
     describe_network,
     make_network,
 )
@@ -58,7 +58,7 @@ class SizePoint:
 
 def time_sizes(
     sizes: Sequence[int],
-    network: NetworkSetting,
+    network: NetworkDescription,
     *,
     n_clients: int,
     seed: int,
@@ -91,7 +91,7 @@ def time_sizes(
 
 
 def run_motivation(
-    network: NetworkSetting,
+    network: NetworkDescription,
     *,
     n_clients: int,
     seed: int,
@@ -121,7 +121,7 @@ def run_motivation(
         _show(points, sizes, _title(network, n_clients), n_clients)
 
 
-def _title(network: NetworkSetting, n_clients: int) -> str:
+def _title(network: NetworkDescription, n_clients: int) -> str:
     return (
         f"A round of {count(n_clients, 'client')}, {describe_network(network)}, "
         f"{network.compute_s:g} s of local compute"

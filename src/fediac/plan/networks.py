@@ -42,7 +42,7 @@ _FASTEST_SWITCH = 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkSetting:
+class NetworkDescription:
     """A network in words.
 
     Attributes:
@@ -59,7 +59,7 @@ class NetworkSetting:
 
 
 def make_network(
-    setting: NetworkSetting, *, n_clients: int, threshold: int, seed: int
+    setting: NetworkDescription, *, n_clients: int, threshold: int, seed: int
 ) -> Network:
     """Return the network that a setting describes.
 
@@ -80,7 +80,7 @@ def make_network(
     )
 
 
-def describe_network(setting: NetworkSetting) -> str:
+def describe_network(setting: NetworkDescription) -> str:
     """Return the network in words, for titles."""
     switch = f"{setting.switch} switch"
     if setting.switch not in ("fast", "slow"):
@@ -116,7 +116,7 @@ def parse_switch(text: str) -> Service:
 def make_uplinks(
     rates: Sequence[str], n_clients: int, *, seed: int
 ) -> tuple[Uplink, ...]:
-    """Return one uplink per client; see `NetworkSetting`.
+    """Return one uplink per client; see `NetworkDescription`.
 
     Several entries must all be files; client i takes file i mod n.
     """

@@ -27,7 +27,7 @@ from fediac.errors import AlgorithmError, LocalProtocolError, UpdateError
 from fediac.names import by_short_name, is_own, short_name
 from fediac.number_words import digits, mib
 from fediac.plan.expected_traffic import check_clients
-from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plan.networks import NetworkDescription, make_network
 from fediac.plan.synthetic import synthetic_updates
 from fediac.plugins import make_own, require_finite
 from fediac.sim import simulate_round
@@ -184,7 +184,7 @@ def _run_one(
 def _simulate(ledger: Ledger, n_clients: int, seed: int) -> float:
     """Return how long a round takes on the paper's network, with the fast switch."""
     network = make_network(
-        NetworkSetting(compute_s=0.0), n_clients=n_clients, threshold=1, seed=seed
+        NetworkDescription(compute_s=0.0), n_clients=n_clients, threshold=1, seed=seed
     )
     return simulate_round(ledger, network, seed=seed, round_number=1).round_s
 

@@ -17,7 +17,7 @@ from fediac.core.ledger import Ledger
 from fediac.errors import ArgumentError
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.plan.networks import (
-    NetworkSetting,
+    NetworkDescription,
     describe_network,
     make_network,
 )
@@ -40,7 +40,7 @@ class Simulation:
     """
 
     setting: ExpectedRound
-    network: NetworkSetting
+    network: NetworkDescription
     seed: int
     rounds: tuple[RoundTiming, ...]
     payload_mib: float
@@ -53,7 +53,7 @@ class Simulation:
 
 
 def simulate(
-    setting: ExpectedRound, network: NetworkSetting, *, n_rounds: int, seed: int
+    setting: ExpectedRound, network: NetworkDescription, *, n_rounds: int, seed: int
 ) -> Simulation:
     """Return ``n_rounds`` rounds, each beginning when the one before ends."""
     if n_rounds < 1:
@@ -98,7 +98,7 @@ def simulate(
 
 def run_simulate(
     setting: ExpectedRound,
-    network: NetworkSetting,
+    network: NetworkDescription,
     *,
     n_rounds: int,
     seed: int,

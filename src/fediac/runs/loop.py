@@ -14,7 +14,7 @@ from fediac.console import count
 from fediac.errors import RunError
 from fediac.files import lock_folder
 from fediac.names import is_own
-from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plan.networks import NetworkDescription, make_network
 from fediac.plugins import require_finite
 from fediac.runs.build import PreparedRun, prepare_run
 from fediac.runs.checkpoint import (
@@ -311,7 +311,7 @@ def _networks(prepared: PreparedRun, settled: Settled) -> dict[str, Network]:
     is_bounded = network.memory == "bounded"
     return {
         switch: make_network(
-            NetworkSetting(
+            NetworkDescription(
                 switch=switch,
                 rates=network.rates,
                 register_bytes=network.register_bytes if is_bounded else None,

@@ -19,7 +19,7 @@ from fediac.runs.records import (
     SUMMARY,
     Phase,
     Round,
-    Sent,
+    SentBytes,
     Timing,
     Traffic,
     read_rounds,
@@ -95,7 +95,7 @@ def _round_bytes(ledger: Ledger, view: View) -> float:
     return traffic.payload_bits / 8 if view is PAYLOAD else traffic.n_bytes
 
 
-def _by_phase(ledger: Ledger, view: View) -> Sent:
+def _by_phase(ledger: Ledger, view: View) -> SentBytes:
     up, down = (
         {
             phase: _round_bytes(ledger.select(direction=direction, phase=phase), view)
@@ -103,7 +103,7 @@ def _by_phase(ledger: Ledger, view: View) -> Sent:
         }
         for direction in ("up", "down")
     )
-    return Sent(up, down)
+    return SentBytes(up, down)
 
 
 def _describe(timing: RoundTiming) -> Timing:

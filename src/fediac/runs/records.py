@@ -33,7 +33,7 @@ Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
 BySwitch: TypeAlias = Annotated[dict[str, Amount], Meta(min_length=1)]
 
 
-class Sent(Struct, frozen=True):
+class SentBytes(Struct, frozen=True):
     """Bytes of all clients in a round, by direction and phase."""
 
     up: dict[str, Count | Amount]
@@ -43,8 +43,8 @@ class Sent(Struct, frozen=True):
 class Traffic(Struct, frozen=True):
     """A round's bytes as the paper counts them, and with all headers."""
 
-    payload: Sent
-    wire: Sent
+    payload: SentBytes
+    wire: SentBytes
 
 
 class Phase(Struct, frozen=True):
@@ -142,7 +142,7 @@ class AtTarget(Struct, frozen=True, kw_only=True):
     time_s: BySwitch | None = None
 
 
-class Totals(Struct, frozen=True, kw_only=True):
+class RunTotals(Struct, frozen=True, kw_only=True):
     """Where a run is after its last round, and how it got to its target."""
 
     rounds: Count
@@ -154,7 +154,7 @@ class Totals(Struct, frozen=True, kw_only=True):
     target: AtTarget | None
 
 
-class Summary(Totals, frozen=True, kw_only=True):
+class Summary(RunTotals, frozen=True, kw_only=True):
     """A run that has ended.
 
     Attributes:
@@ -240,10 +240,10 @@ def find_reached(rounds: Iterable[Round], target: float) -> Round | None:
     return next((each for each in rounds if each.accuracy >= target), None)
 
 
-def summarize(rounds: Sequence[Round], target: float | None) -> Totals:
+def summarize(rounds: Sequence[Round], target: float | None) -> RunTotals:
     """Return the last round's numbers, and those of the first at the target."""
     last = rounds[-1]
-    return Totals(
+    return RunTotals(
         rounds=last.number,
         accuracy=last.accuracy,
         payload_mib=last.payload_mib,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from fediac.api.demo import LiveTable, conclude, demo_runs, demo_settings
-from fediac.runs.records import Round, Totals, summarize
+from fediac.runs.records import Round, RunTotals, summarize
 from fediac.runs.stored import read_run
 from tests.runs import write_run
 
@@ -31,7 +31,7 @@ def test_the_live_table_tells_the_two_runs_of_fediac_apart(tmp_path: Path) -> No
         assert any(line.lstrip(" │").startswith(f"{name} ") for line in lines)
 
 
-def ended(mib: float, accuracy: float, tmp_path: Path) -> Totals:
+def ended(mib: float, accuracy: float, tmp_path: Path) -> RunTotals:
     """Return what there is of a run that ended with such a round."""
     stored = read_run(write_run(tmp_path / f"{mib}", "fediac", n_rounds=1))
     assert stored is not None

@@ -10,7 +10,7 @@ from torch import nn
 import fediac
 from fediac.api.experiment import Experiment
 from fediac.errors import DatasetError
-from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plan.networks import NetworkDescription, make_network
 from fediac.runs.settings import RunSettings
 from fediac.sim import Network, constant_uplinks, paper_switch, simulate_round
 from fediac.training.datasets import Dataset
@@ -33,7 +33,7 @@ def test_reports_add_up_traffic_and_time() -> None:
 
 def test_what_is_not_given_is_as_in_a_settings_file() -> None:
     file = RunSettings()
-    setting = NetworkSetting(
+    setting = NetworkDescription(
         switch=file.network.switches[0],
         rates=file.network.rates,
         compute_s=file.network.compute_s,

@@ -19,7 +19,7 @@ from fediac.errors import (
 )
 from fediac.runs.loop import run_experiment
 from fediac.runs.observers import NoObserver
-from fediac.runs.records import AtTarget, Summary, Totals
+from fediac.runs.records import AtTarget, RunTotals, Summary
 from fediac.runs.settings import RunSettings
 from tests.support import refuses
 from tests.tiny import make_settings, read_lines
@@ -182,19 +182,19 @@ def test_resuming_keeps_complete_runs_and_adds_new_ones(tmp_path: Path) -> None:
     assert again["topk"].rounds == 2
 
 
-def show(summaries: dict[str, Totals]) -> list[str]:
+def show(summaries: dict[str, RunTotals]) -> list[str]:
     file = io.StringIO()
     Console(width=200, file=file).print(make_table(summaries))
     return file.getvalue().splitlines()
 
 
-def make_summary(*, is_reached: bool | None = None) -> Totals:
+def make_summary(*, is_reached: bool | None = None) -> RunTotals:
     target = AtTarget(
         accuracy=0.63,
         reached=bool(is_reached),
         payload_mib=1234.56 if is_reached else None,
     )
-    return Totals(
+    return RunTotals(
         rounds=7,
         accuracy=0.655,
         best_accuracy=0.7,

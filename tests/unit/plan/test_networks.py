@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fediac.plan.networks import (
-    NetworkSetting,
+    NetworkDescription,
     make_network,
     make_uplinks,
     parse_switch,
@@ -17,7 +17,7 @@ from tests.support import refuses
 
 
 def network_with(memory: int | None) -> Network:
-    setting = NetworkSetting(register_bytes=memory)
+    setting = NetworkDescription(register_bytes=memory)
     return make_network(setting, n_clients=4, threshold=3, seed=1)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fediac import SwitchML
 from fediac.plan.expected_traffic import ExpectedRound
-from fediac.plan.networks import NetworkSetting
+from fediac.plan.networks import NetworkDescription
 from fediac.plan.simulate import simulate
 from fediac.sim import simulate_round
 
@@ -21,6 +21,6 @@ def test_a_round_begins_when_the_last_one_ended(
         return simulate_round(*arguments, start_s=start_s, **others)
 
     monkeypatch.setattr("fediac.plan.simulate.simulate_round", spy)
-    done = simulate(SETTING, NetworkSetting(compute_s=1.0), n_rounds=3, seed=1)
+    done = simulate(SETTING, NetworkDescription(compute_s=1.0), n_rounds=3, seed=1)
     first, second, _ = (each.round_s for each in done.rounds)
     assert starts == [0.0, first, first + second]

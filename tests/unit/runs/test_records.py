@@ -20,8 +20,8 @@ from fediac.runs.records import (
     SUMMARY,
     AtTarget,
     Round,
-    Sent,
-    Totals,
+    RunTotals,
+    SentBytes,
     decode,
     summarize,
 )
@@ -82,7 +82,7 @@ def test_bytes_are_given_by_phase_and_direction_in_both_views() -> None:
     record = make_round(done, timings, None, simulate_s=0.0, real_s=0.0)
     votes, levels = N * DIM / 8, N * done.result.facts.chosen * 9 / 8
     sent = {"votes": votes, "levels": levels}
-    assert record.traffic.payload == Sent(up=sent, down=sent)
+    assert record.traffic.payload == SentBytes(up=sent, down=sent)
     wire = record.traffic.wire
     assert wire.up["votes"] > votes
     assert record.payload_mib == pytest.approx(2 * (votes + levels) / MIB)
@@ -235,7 +235,7 @@ def results(*accuracies: float) -> list[Round]:
 
 
 def test_a_summary_tells_the_end_the_best_and_the_target() -> None:
-    assert summarize(results(0.25, 0.75, 0.8, 0.7), 0.75) == Totals(
+    assert summarize(results(0.25, 0.75, 0.8, 0.7), 0.75) == RunTotals(
         rounds=4,
         accuracy=0.7,
         payload_mib=40.0,

@@ -12,7 +12,7 @@ from fediac.compressors import FediAC
 from fediac.errors import ConfigError
 from fediac.paper.theory.rounds import check_round
 from fediac.paper.theory.stored import Measurement, RoundCheck
-from fediac.plan.networks import NetworkSetting, make_network
+from fediac.plan.networks import NetworkDescription, make_network
 from fediac.runs.build import PreparedRun, choose_device, prepare_run
 from fediac.runs.observers import NoObserver, Observer
 from fediac.runs.recording import make_round
@@ -128,7 +128,7 @@ class _Clock:
         settings = prepared.settings
         self._seed = settings.seed
         self._switch = settings.network.switches[0]
-        setting = NetworkSetting(
+        setting = NetworkDescription(
             switch=self._switch,
             rates=settings.network.rates,
             compute_s=settings.network.compute_s,

@@ -27,7 +27,7 @@ from fediac.compressors.protocol import (
     State,
     ask,
 )
-from fediac.compressors.setting_checks import count_share
+from fediac.compressors.settings import count_share
 from fediac.compressors.shared_steps import (
     Added,
     add_levels,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fediac.compressors.forecast import Conditions, Expected
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
-from fediac.compressors.setting_checks import check_numbers
+from fediac.compressors.settings import check_numbers
 from fediac.compressors.shared_steps import begin
 from fediac.core.exchange import ServerSum, ServerTotals
 from fediac.core.mean import FloatMean, Mean

@@ -38,9 +38,8 @@ from fediac.compressors.forecast import (
     Expected,
 )
 from fediac.compressors.growing_votes import GrowingVotes, check_growth
-from fediac.compressors.presets import Preset
 from fediac.compressors.protocol import Round, State, ask
-from fediac.compressors.setting_checks import check_share, count_share
+from fediac.compressors.settings import Preset, check_share, count_share
 from fediac.compressors.shared_steps import add_levels, unsent
 from fediac.core.bitpack import MAX_LANE_BITS, count_bits
 from fediac.core.bounds import Setting, smallest_bits

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 
 from fediac.compressors.protocol import Round, State
-from fediac.compressors.setting_checks import check_flag, check_numbers
+from fediac.compressors.settings import check_flag, check_numbers
 from fediac.compressors.shared_steps import begin
 from fediac.core.corrected import Corrected
 from fediac.core.rng import Stream

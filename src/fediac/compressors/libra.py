@@ -29,12 +29,7 @@ from fediac.compressors.forecast import (
     union_of,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
-from fediac.compressors.setting_checks import (
-    check_flag,
-    check_share,
-    count_share,
-)
-from fediac.compressors.setting_fields import SUPPLIED
+from fediac.compressors.settings import SUPPLIED, check_flag, check_share, count_share
 from fediac.compressors.shared_steps import left_energy, scale_to_peak, unsent
 from fediac.core.bitpack import unpack_bits
 from fediac.core.corrected import Corrected

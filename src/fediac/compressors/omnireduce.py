@@ -25,7 +25,7 @@ from fediac.compressors.forecast import (
     share_of_some,
 )
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
-from fediac.compressors.setting_checks import check_share, count_share
+from fediac.compressors.settings import check_share, count_share
 from fediac.compressors.shared_steps import left_energy, scale_to_peak, unsent
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import BlockSum, BlockTotals, Max

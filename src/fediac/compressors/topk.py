@@ -13,7 +13,7 @@ from typing import ClassVar
 from fediac.compressors.feedback import ErrorFeedback
 from fediac.compressors.forecast import Conditions, Expected, union_of
 from fediac.compressors.protocol import Facts, Outcome, Round, State, ask
-from fediac.compressors.setting_checks import check_share, count_share
+from fediac.compressors.settings import check_share, count_share
 from fediac.compressors.shared_steps import left_energy
 from fediac.core.corrected import Corrected
 from fediac.core.exchange import ServerSum, ServerTotals

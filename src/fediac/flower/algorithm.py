@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fediac.compressors import Compressor, find
-from fediac.compressors.presets import presets_of
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import presets_of, setting_fields
 from fediac.errors import ConfigError, RemoteProtocolError, hint_name
 from fediac.names import is_own
 from fediac.plugins import make_own

@@ -11,7 +11,7 @@ from rich.progress import track
 from rich.table import Table
 
 from fediac.compressors.forecast import Expected, tally_threshold
-from fediac.compressors.setting_fields import show_settings
+from fediac.compressors.settings import show_settings
 from fediac.console import count, open_console, say_written, write_json
 from fediac.core.ledger import Ledger
 from fediac.errors import ArgumentError

@@ -20,7 +20,7 @@ from fediac.compressors.forecast import (
     sends_to_server,
     tally_threshold,
 )
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import setting_fields
 from fediac.errors import ArgumentError, ConfigError
 from fediac.names import is_own
 from fediac.plan.networks import bounded_memory

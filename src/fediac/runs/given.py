@@ -11,7 +11,7 @@ from array_api_compat import is_numpy_array, is_torch_array
 from torch import nn
 
 from fediac.compressors import CATALOG, Compressor, LearnsHot
-from fediac.compressors.setting_fields import show_settings
+from fediac.compressors.settings import show_settings
 from fediac.runs.settings.algorithm_tables import default_tables
 from fediac.runs.settled import NOTHING, Settled
 from fediac.sim.network import Network

@@ -3,7 +3,7 @@ import pytest
 from fediac.compressors import CATALOG, find
 from fediac.compressors.catalog import title_of
 from fediac.compressors.forecast import needs_no_switch, sends_to_server
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import setting_fields
 from fediac.docstrings import read_attributes, read_summary
 from fediac.errors import ConfigError
 from tests.support import refuses

@@ -7,8 +7,7 @@ import pytest
 
 from fediac import FediAC, State, SwitchML, aggregate
 from fediac.compressors.forecast import AsksSum, AsksTally
-from fediac.compressors.presets import presets_of
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import presets_of, setting_fields
 from fediac.core.quantize import level_limit
 from fediac.core.widths import fewest_bits
 from tests.support import refuses

@@ -8,7 +8,7 @@ from dataclasses import field, make_dataclass
 from typing import Any, get_type_hints
 
 from fediac.compressors import CATALOG
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import setting_fields
 from fediac.docstrings import read_attributes, read_summary
 
 _made: dict[type[Any], type[Any]] = {}

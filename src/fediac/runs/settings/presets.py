@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import Any
 
 from fediac.compressors import CATALOG
-from fediac.compressors.presets import Preset, presets_of
+from fediac.compressors.settings import Preset, presets_of
 from fediac.errors import ConfigError, hint_name
 
 KEY = "preset"

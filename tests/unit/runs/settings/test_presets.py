@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fediac.compressors import CATALOG, FediAC
-from fediac.compressors.presets import presets_of
-from fediac.compressors.setting_fields import setting_fields
+from fediac.compressors.settings import presets_of, setting_fields
 from fediac.errors import ConfigError
 from fediac.runs.algorithm import make_named
 from fediac.runs.loop import run_experiment

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomli_w
 import torch
 from torch import nn
 
@@ -93,12 +94,37 @@ def make_settings(folder: Path, **changes: Any) -> RunSettings:
         "fediac": {"n_votes": "20%", "threshold": 2},
         "libra": {"n_sent": "5%", "hot_rounds": 1},
     }
+    return parse_run(_merge(table, changes), source="test")
+
+
+def write_config(folder: Path, **changes: Any) -> Path:
+    """Write the settings of a run of one step, and its data; return their file.
+
+    Args:
+        folder: Gets ``tiny.toml`` and a folder ``data``.
+        changes: Top-level settings; tables are merged into the defaults.
+    """
+    data = write_data(folder / "data")
+    table: dict[str, Any] = {
+        "data": {"name": "tiny", "folder": str(data), "partition": "iid"},
+        "model": {"name": "tests.tiny:plain_model"},
+        "clients": {"n_clients": 3},
+        "train": {"steps": 1, "batch_size": 8, "device": "cpu"},
+        "stop": {"rounds": 1},
+    }
+    path = folder / "tiny.toml"
+    path.write_text(tomli_w.dumps(_merge(table, changes)))
+    return path
+
+
+def _merge(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(table)
     for name, value in changes.items():
         if isinstance(value, dict):
-            table[name] = table.get(name, {}) | value
+            merged[name] = merged.get(name, {}) | value
         else:
-            table[name] = value
-    return parse_run(table, source="test")
+            merged[name] = value
+    return merged
 
 
 def read_lines(folder: Path) -> list[dict[str, Any]]:

@@ -15,33 +15,12 @@ from fediac.runs import requirements, versions
 from fediac.runs.progress import ProgressBars
 from tests.integration.command import Command, Result
 from tests.runs import zip_folder
-from tests.tiny import read_lines, write_data
+from tests.tiny import read_lines, write_config
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.toml"
-    path.write_text(
-        f"""
-[data]
-name = "tiny"
-folder = "{write_data(tmp_path / "data")}"
-partition = "iid"
-[model]
-name = "tests.tiny:plain_model"
-[clients]
-n_clients = 3
-[train]
-steps = 1
-batch_size = 8
-device = "cpu"
-[network]
-rates = ["700"]
-[stop]
-rounds = 1
-"""
-    )
-    return path
+    return write_config(tmp_path, network={"rates": ["700"]})
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])

@@ -11,7 +11,7 @@ import pytest
 from fediac.native.dispatch import disabled
 from fediac.switch import aligned, registers
 from tests.integration.command import Command
-from tests.tiny import write_data
+from tests.tiny import write_config
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fediac"
@@ -59,26 +59,7 @@ def test_a_run_goes_the_way_that_is_listed(
         return found(threshold)
 
     monkeypatch.setattr(aligned, "n_planes", n_planes)
-    write_data(tmp_path / "data")
-    path = tmp_path / "tiny.toml"
-    path.write_text(
-        f"""
-[data]
-name = "tiny"
-folder = "{(tmp_path / "data").as_posix()}"
-partition = "iid"
-[model]
-name = "tests.tiny:plain_model"
-[clients]
-n_clients = 3
-[train]
-steps = 1
-batch_size = 8
-device = "cpu"
-[stop]
-rounds = 1
-"""
-    )
+    path = write_config(tmp_path)
     with disabled():
         result = fediac("run", path, "--out", tmp_path / "run")
     assert result.code == 0, result.err

@@ -28,7 +28,7 @@ from fediac.extend import (
     unsent,
 )
 from tests.integration.command import Command, Result
-from tests.tiny import write_data
+from tests.tiny import write_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +77,13 @@ class First(ErrorFeedback):
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings of a tiny run, in a package that has one more algorithm."""
     monkeypatch.setitem(CATALOG, "first", First)
-    write_data(tmp_path / "data")
-    path = tmp_path / "tiny.toml"
-    path.write_text(
-        f"""
-algorithm = "first"
-[data]
-name = "tiny"
-folder = "{(tmp_path / "data").as_posix()}"
-partition = "iid"
-[model]
-name = "tests.tiny:plain_model"
-[clients]
-n_clients = 3
-[train]
-steps = 2
-batch_size = 8
-device = "cpu"
-[stop]
-rounds = 2
-[first]
-n_first = "20%"
-"""
+    return write_config(
+        tmp_path,
+        algorithm="first",
+        train={"steps": 2},
+        stop={"rounds": 2},
+        first={"n_first": "20%"},
     )
-    return path
 
 
 def test_it_runs_with_the_settings_of_its_table(

@@ -19,7 +19,7 @@ from fediac.runs.loop import run_experiment
 from fediac.wire.status import Report, Status
 from tests.integration.command import Command
 from tests.switches import Peer, RunningSwitch, running_switch
-from tests.tiny import make_settings, read_lines, write_data
+from tests.tiny import make_settings, read_lines, write_config
 
 KINDS = {"one process": RemoteSwitch, "processes": ClientProcesses}
 NORMED = {"name": "tests.tiny:normed_model"}
@@ -152,30 +152,9 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    write_data(tmp_path / "data")
-    path = tmp_path / "tiny.toml"
-    path.write_text(
-        f"""
-[data]
-name = "tiny"
-folder = "{tmp_path / "data"}"
-partition = "iid"
-[model]
-name = "tests.tiny:plain_model"
-[clients]
-n_clients = 3
-[train]
-steps = 2
-batch_size = 8
-device = "cpu"
-[stop]
-rounds = 1
-[fediac]
-n_votes = "20%"
-threshold = 2
-"""
+    return write_config(
+        tmp_path, train={"steps": 2}, fediac={"n_votes": "20%", "threshold": 2}
     )
-    return path
 
 
 def test_the_command_gives_every_client_a_process(

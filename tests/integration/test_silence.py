@@ -25,7 +25,7 @@ from fediac.wire.packet import Packet, encode
 from tests.integration.command import Command
 from tests.support import normal_update, refuses
 from tests.switches import KEY, RunningSwitch, running_switch
-from tests.tiny import write_data
+from tests.tiny import write_config
 
 END_S = 30.0
 OTHER_KEY = bytes(32)
@@ -288,26 +288,7 @@ def test_a_switch_that_falls_silent_in_a_round_leaves_named_packets() -> None:
 def test_a_run_gives_up_when_the_time_to_wait_is_over(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    write_data(tmp_path / "data")
-    config = tmp_path / "tiny.toml"
-    config.write_text(
-        f"""
-[data]
-name = "tiny"
-folder = "{tmp_path / "data"}"
-partition = "iid"
-[model]
-name = "tests.tiny:plain_model"
-[clients]
-n_clients = 2
-[train]
-steps = 1
-batch_size = 8
-device = "cpu"
-[stop]
-rounds = 1
-"""
-    )
+    config = write_config(tmp_path, clients={"n_clients": 2})
     address = unused()
     options = ("--switch", address, "--wait", "1")
     result = Command(capsys)("run", config, "--out", tmp_path / "out", *options)

@@ -105,6 +105,8 @@ class _Round:
             self._queue(network.server.service, "server"),
             to_ps(network.server.delay_s, name="server delay"),
         )
+        # A mean over all uplinks, and the same for every client.
+        self._download_unit_ps = PS_PER_S / (network.download_rate * UNIT)
         self._compute_ps = {i: network.compute_ps(i) for i in range(network.n_clients)}
         self._ready = dict(self._compute_ps)
         self._uplink_ps = dict.fromkeys(self._ready, 0)
@@ -197,7 +199,7 @@ class _Round:
             network = self._network
             self._receivers[client] = Receiver(
                 self._draws("downlink", client),
-                PS_PER_S / (network.download_rate * UNIT),
+                self._download_unit_ps,
                 self._queue(network.downlink.service, "download", client),
             )
         return self._receivers[client]

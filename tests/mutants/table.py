@@ -341,36 +341,36 @@ TABLE: dict[str, dict[str, Row]] = {
             "rounds have the hot entries that were found",
             'values["hot"] = settled.hot',
             "pass",
-            "unit/runs/test_build.py",
+            "unit/runs/test_settled.py",
         ),
     },
-    "runs/build.py": {
+    "runs/settled.py": {
         "hot-of-one-client": (
             "hot entries are counted over all clients",
             "for each in trained)",
             "for each in trained[:1])",
-            "unit/runs/test_build.py",
+            "unit/runs/test_settled.py",
         ),
         "hot-rounds-stand-still": (
             "rounds that find hot entries go on from each other",
             "parameters = parameters - _mean(",
             "parameters = parameters - 0.0 * _mean(",
-            "unit/runs/test_build.py",
+            "unit/runs/test_settled.py",
         ),
         "hot-rounds-share-batches": (
             "rounds that find hot entries have batches of their own",
             "_HOT_ROUNDS_FROM + number",
             "number",
-            "unit/runs/test_build.py",
+            "unit/runs/test_settled.py",
         ),
-    },
-    "runs/loop.py": {
         "best-setting-ignored": (
             "the server takes the setting that promises most",
             "best = candidates[0]",
             "best = candidates[-1]",
             "unit/runs/test_loop.py",
         ),
+    },
+    "runs/loop.py": {
         "traces-begin-anew": (
             "traces go on where the last round ended",
             "start_s=0.0 if before is None else before.time_s[name]",

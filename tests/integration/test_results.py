@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from functools import cache
 from operator import attrgetter
@@ -22,6 +23,7 @@ from fediac.paper.products import make_product
 from fediac.paper.scenarios import find_scenario
 from fediac.paper.stored import read_stored
 from fediac.paper.targets import Row, find_target, make_row
+from fediac.paper.theory.product import list_missing, make_theory
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.report.reading import read_runs
 from fediac.runs.algorithm import make_compressor
@@ -126,6 +128,15 @@ def test_figures_come_from_the_runs(
     for ending in ("json", "md"):
         name = f"{product}.{ending}"
         assert (tmp_path / name).read_text() == (folder / name).read_text()
+
+
+@pytest.mark.parametrize("scenario", ["cifar10-iid", "unipen62"])
+def test_theory_is_drawn_from_what_is_stored(scenario: str, tmp_path: Path) -> None:
+    scope = Scope(only=(scenario,))
+    assert list_missing(scope, RESULTS) == []
+    shutil.copytree(RESULTS / "theory", tmp_path / "theory")
+    _, page = make_theory(scope, tmp_path).files
+    assert page.read_text() == (RESULTS / page.name).read_text()
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def _paper(  # noqa: PLR0913 - one parameter for each option
     fig-noniid       final accuracy against beta, for FediAC and libra
     fig-scale        final accuracy against the threshold, for 20 to 50 clients
     sweeps           payload to the target for each algorithm's settings
-    fig-theory       what the theory predicts for real rounds, and what happens
+    fig-theory       what the theory predicts for real rounds of fediac-tuned, and
+                     what happens
     pages            a page for each scenario, as 'fediac report' writes it, with
                      all seeds of table1
     runs             the list of all stored runs: what they cost and who made them

@@ -59,7 +59,7 @@ MAIN = (
 ``fediac-tuned`` the one with the fewest predicted bytes per progress.
 """
 
-FEDAVG = MAIN[-1]
+TUNED, FEDAVG = MAIN[1], MAIN[-1]
 
 
 def is_ours(name: str) -> bool:

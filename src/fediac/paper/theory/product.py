@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from fediac.errors import RunError
 from fediac.files import write_whole
-from fediac.paper.entrants import MAIN
+from fediac.paper.entrants import TUNED
 from fediac.paper.figures.tables import tabulate_theory
 from fediac.paper.plan import PlannedRun, Product, Scope
 from fediac.paper.products import Output
@@ -50,8 +50,8 @@ def stored_rounds(scenario: Scenario, seed: int, results: Path) -> set[int]:
 
 
 def plan_measurement(scenario: Scenario, seed: int) -> PlannedRun:
-    """Return the run whose rounds are measured."""
-    return PlannedRun(scenario, MAIN[0], seed, ())
+    """Return the run whose rounds are measured: FediAC with a tuned width."""
+    return PlannedRun(scenario, TUNED, seed, ())
 
 
 def make_theory(scope: Scope, results: Path) -> Output:

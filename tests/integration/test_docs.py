@@ -119,3 +119,13 @@ def test_the_notebook_trains_compares_and_shows_the_page(tmp_path: Path) -> None
     assert re.search(r"round 5: accuracy \d\d\.\d%", said)
     assert re.search(r"fedavg +│ +10 │", said)
     assert "3 algorithms: own data, Sequential" in outputs[-1]["data"]["text/html"]
+    # A line for each run, which the next one replaced; and a plain table.
+    shown = [each["data"] for each in outputs if each.output_type == "display_data"]
+    assert [each["text/plain"].partition("  ")[0] for each in shown] == [
+        "fediac: rounds 5",
+        "fediac: rounds 10",
+        "switchml: rounds 10",
+        "fedavg: rounds 10",
+    ]
+    assert all("text/html" not in each for each in shown)
+    assert "\x1b" not in said

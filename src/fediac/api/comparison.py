@@ -64,7 +64,13 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return a line for each algorithm, as a table."""
-        console = Console(file=io.StringIO(), width=_WIDTH)
+        # In a notebook, too, this is plain text, which is returned and not shown.
+        console = Console(
+            file=io.StringIO(),
+            width=_WIDTH,
+            force_jupyter=False,
+            force_terminal=False,
+        )
         with console.capture() as capture:
             console.print(
                 make_table({name: each.summary for name, each in self.runs.items()})

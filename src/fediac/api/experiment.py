@@ -146,7 +146,8 @@ class Experiment:
             kernels or on another processor.
         save_updates: First rounds whose updates are kept in ``out``, for
             ``fediac tune``.
-        progress: Show bars, where standard error is a terminal.
+        progress: Show bars where standard error is a terminal, and in a notebook a
+            line below the cell.
     """
 
     def __init__(  # noqa: PLR0913 - made once, settings by name

@@ -27,9 +27,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def show(monkeypatch: pytest.MonkeyPatch, file: Any, *, is_quiet: bool = False) -> str:
+def show(
+    monkeypatch: pytest.MonkeyPatch,
+    file: Any,
+    *,
+    is_quiet: bool = False,
+    columns: int = 200,
+) -> str:
     monkeypatch.setattr(sys, "stderr", file)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm-256color")
     with ProgressBars(is_quiet=is_quiet) as bars:
         for before in (None, replace(MADE, number=2)):
@@ -47,7 +53,19 @@ def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
     assert "fediac: rounds" in text
     assert "fediac: clients" in text
     assert "3/20" in text
-    assert "accuracy 62.5 %  1,234 MiB  61.20 s simulated" in text
+    assert "left  accuracy 62.5 %  1,234 MiB  61.20 s simulated" in text
+
+
+def test_a_narrow_terminal_shows_how_much_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = show(monkeypatch, Terminal(), columns=40).splitlines()
+    assert any("3/20" in line for line in lines)
+    # There is room for the ^C that a terminal writes behind it.
+    left = next(line for line in lines if "0:00:00 left  accuracy" in line)
+    shown = left[left.index("0:00:00 left") :].partition("\x1b")[0].rstrip()
+    assert shown == "0:00:00 left  accuracy 62.5 %  1,234…"
+    assert len(shown) == 37
 
 
 @pytest.mark.parametrize(

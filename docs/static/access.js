@@ -6,4 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   set(".sidebar-drawer", "aria-label", "All pages");
   set(".toc-drawer", "aria-label", "On this page");
   set("pre, .table-wrapper", "tabindex", "0");
+  // Markdown needs a head for every column, and some tables end with a free remark.
+  for (const head of document.querySelectorAll("th"))
+    if (!head.textContent.trim()) head.textContent = "remark";
 });

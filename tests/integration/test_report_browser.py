@@ -521,6 +521,18 @@ def test_axe_finds_no_fault(open_report: Open, width: int, scheme: str) -> None:
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault_where_nobody_reached_the_target(
+    open_report: Open, runs: Path, tmp_path: Path, scheme: str
+) -> None:
+    path = tmp_path / "report.html"
+    write_report([runs], output=path, kind=None, target=0.9999)
+    page = open_report(path, color_scheme=scheme).page
+    assert "reached 99.99" in (page.locator(".summary.alone").text_content() or "")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
 def test_axe_knows_a_fault(open_report: Open) -> None:
     page = open_report().page
     page.evaluate("document.body.append(document.createElement('button'))")

@@ -4,8 +4,10 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 
 from fediac.wire.header import Kind
@@ -54,6 +56,30 @@ def test_the_page_follows_a_switch_and_says_when_it_is_gone(browser: Browser) ->
         switch.stop()
         page.get_by_text("the switch does not answer").wait_for()
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_axe_finds_no_fault(browser: Browser, width: int, scheme: Any) -> None:
+    size: Any = {"width": width, "height": 900}
+    page = browser.new_page(viewport=size, color_scheme=scheme)
+    with running_switch("--http", "0") as switch:
+        page.goto(f"http://{switch.first['page']}/")
+        page.get_by_text("none has a session").wait_for()
+        found = [Axe().run(page)]
+        with joined(switch.endpoint) as members:
+            members.peers[0].send(votes(ASKED, 0, 1))
+            members.peers[0].ask(votes(ASKED, 0, 1))
+            page.get_by_text("duplicate").wait_for()
+            page.get_by_text("3 of 3").wait_for()
+            found.append(Axe().run(page))
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        switch.stop()
+        page.get_by_text("the switch does not answer").wait_for()
+    found.append(Axe().run(page))
+    page.close()
+    for each in found:
+        assert each.violations_count == 0, each.generate_report()
 
 
 def test_metrics_and_reading_are_there_and_nothing_else() -> None:

@@ -1,6 +1,7 @@
 """simulate and motivation as a user runs them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,13 @@ class TestSimulate:
             "Bottleneck: ",
         ):
             assert words in result.out
+
+    def test_few_bytes_have_digits_that_say_something(self, fediac: Command) -> None:
+        words = ("--dim=3010", "--clients=10", "--set", "preset=lean")
+        text = " ".join(fediac("simulate", *words).out.split())
+        payload, wire = re.findall(r"([\d.]+) MiB", text)
+        assert 0.0 < float(payload) < float(wire) < 0.05
+        assert "Note: clients vote for 61 of 3,010 parameters; so few" in text
 
     def test_one_of_a_kind_is_not_called_like_several(self, fediac: Command) -> None:
         result = fediac("simulate", "--dim=1", "--clients=1", "--algorithm=fedavg")

@@ -16,6 +16,7 @@ import pytest
 from fediac.remote.client_processes import ClientProcesses
 from fediac.remote.switch import RemoteSwitch
 from fediac.runs.loop import run_experiment
+from fediac.runs.observers import NoObserver
 from fediac.wire.status import Report, Status
 from tests.integration.command import Command
 from tests.switches import Peer, RunningSwitch, running_switch
@@ -99,7 +100,7 @@ def test_a_round_is_tried_again_when_a_client_and_the_switch_are_killed_in_it(
     assert elsewhere.n_retries >= 2
 
 
-class Killer:
+class Killer(NoObserver):
     """Kills a client in the second round, and the switch in the third."""
 
     def __init__(

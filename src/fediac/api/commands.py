@@ -20,7 +20,7 @@ from fediac.files import require_folder
 from fediac.names import by_short_name, short_name
 from fediac.plugins import list_named, require_algorithm
 from fediac.remote.switch import RemoteSwitch
-from fediac.report.consensus import consensus_notes
+from fediac.report.consensus import died_out
 from fediac.runs.progress import ProgressBars
 from fediac.runs.records import CONFIG
 from fediac.runs.requirements import require_torch
@@ -176,14 +176,17 @@ def _refuse_experiment(config: Path) -> None:
 
 
 def _say_notes(folders: Iterable[Path]) -> None:
-    """Warn on standard error if consensus died out in a run, as its report would."""
+    """Warn on standard error if consensus died out in a run, as its report would.
+
+    What speaks against its settings was said when it began.
+    """
     for folder in folders:
         # There may be no round yet; what is wrong with a file, the report says.
         with suppress(RunError):
             run = read_run(folder)
             if run is None:
                 continue
-            for note in consensus_notes(run):
+            for note in died_out(run):
                 sys.stderr.write(f"note: {short_name(run.algorithm)}: {note}\n")
 
 

@@ -77,6 +77,9 @@ class LiveTable:
         self._current = next(names)
         self._rounds[self._current] = [] if before is None else [before]
 
+    def doubt(self, why: str) -> None:
+        """Do nothing: the demo's settings fit its model."""
+
     def client_done(self) -> None:
         """Do nothing: the demo's rounds are quick."""
 

@@ -246,6 +246,11 @@ class Experiment:
                 self._open()
 
     @property
+    def n_clients(self) -> int:
+        """How many clients there are, of whom all or some take part in a round."""
+        return self._settings.clients.n_clients
+
+    @property
     def module(self) -> nn.Module:
         """The global model; after `run` it is the trained one."""
         return self._prepared.engine.model.module
@@ -294,7 +299,8 @@ class Experiment:
             run = self._open()
             stop = StopSettings(rounds=last)
             try:
-                with closing(run.rounds(stop, observer=bars)) as records:
+                observer = bars if self._progress else None
+                with closing(run.rounds(stop, observer=observer)) as records:
                     for record in records:
                         self._n_seen += 1
                         yield RoundReport.of(record)

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from fediac.compressors.forecast import Expected, tally_threshold
+from fediac.compressors.forecast import Expected, doubts_of, tally_threshold
 from fediac.compressors.settings import show_settings
 from fediac.console import count, open_console, say_written, write_json
 from fediac.core.ledger import Ledger
 from fediac.errors import ArgumentError
+from fediac.number_words import mib
 from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
 from fediac.plan.networks import (
     NetworkDescription,
@@ -204,8 +205,8 @@ def _show(simulation: Simulation) -> None:
         )
     longest = simulation.longest
     console.print(
-        f"A round sends {simulation.payload_mib:,.1f} MiB of payload, "
-        f"{simulation.wire_mib:,.1f} MiB on the wire, all clients, up and down."
+        f"A round sends {mib(simulation.payload_mib)} of payload, "
+        f"{mib(simulation.wire_mib)} on the wire, all clients, up and down."
     )
     measured = simulation.setting.measured
     if measured is not None:
@@ -214,6 +215,9 @@ def _show(simulation: Simulation) -> None:
             "That is for choices spread evenly: real rounds of 20 clients took "
             f"{least} to {most} % of such a payload."
         )
+    setting = simulation.setting
+    for doubt in doubts_of(setting.compressor, setting.dim):
+        console.print(f"Note: {doubt}.")
     console.print(_queue_sentence(longest))
     console.print(f"Bottleneck: {longest.bottleneck}.")
 

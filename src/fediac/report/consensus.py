@@ -28,9 +28,14 @@ below it never got to its target; the next had 0.21 and did."""
 
 def consensus_notes(run: Run) -> list[str]:
     """Return what a reader must know of the entries that clients agreed on."""
+    return died_out(run) or _doubts(run)
+
+
+def died_out(run: Run) -> list[str]:
+    """Return what happened to consensus, which nobody knew in advance."""
     voted = [each for each in run.rounds if _has_votes(each)]
     found = _nothing(voted) or _ever_less(voted)
-    return [f"{found}; {_advice(run)}."] if found else _doubts(run)
+    return [f"{found}; {_advice(run)}."] if found else []
 
 
 def _doubts(run: Run) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from fediac.compressors.forecast import tally_threshold
+from fediac.compressors.forecast import doubts_of, tally_threshold
 from fediac.console import count
 from fediac.errors import RunError
 from fediac.files import lock_folder
@@ -219,6 +219,9 @@ class OpenRun:
         self._began = now - (before.real_s if before else 0.0)
         n_clients = self._prepared.federation.n_participants
         self._observer.start(settings, n_clients, before)
+        compressor = self._prepared.make_compressor(self._point.settled)
+        for doubt in doubts_of(compressor, self._prepared.federation.model.dim):
+            self._observer.doubt(doubt)
         self._reason = stop_reason(settings.stop, before) if before else ""
         if not self._reason and self._folder is not None:
             # An earlier stop's; from here on it is not where the run ends.

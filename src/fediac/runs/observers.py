@@ -15,6 +15,10 @@ class Observer(Protocol):
         """A run starts, or goes on after the round ``before``."""
         ...
 
+    def doubt(self, why: str) -> None:
+        """Something speaks against the algorithm's settings in the run that starts."""
+        ...
+
     def client_done(self) -> None:
         """One more client of the round has finished its training."""
         ...
@@ -30,6 +34,9 @@ class NoObserver:
     def start(
         self, settings: RunSettings, n_clients: int, before: Round | None
     ) -> None:
+        """Do nothing."""
+
+    def doubt(self, why: str) -> None:
         """Do nothing."""
 
     def client_done(self) -> None:

@@ -70,7 +70,7 @@ class ProgressBars:
         )
         self._clients = self._rounds = self._bars.add_task("", visible=False)
         self._bars.line = _Line(self._say_line)
-        self._pace, self._facts = Pace(0), ""
+        self._pace, self._facts, self._name = Pace(0), "", ""
         self._total: int | None = None
 
     def __enter__(self) -> "ProgressBars":
@@ -94,6 +94,7 @@ class ProgressBars:
         done = 0 if before is None else before.number
         name, self._total = short_name(settings.algorithm), settings.stop.n_rounds
         self._pace, self._facts = Pace(done), ""
+        self._name = name
         self._rounds = self._bars.add_task(
             f"{name}: rounds", total=self._total, completed=done
         )
@@ -102,6 +103,10 @@ class ProgressBars:
     def say(self, text: str) -> None:
         """Write a line on standard error, above the bars if there are some."""
         self._bars.console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+    def doubt(self, why: str) -> None:
+        """Say it, on standard error."""
+        self.say(f"note: {self._name}: {why}.")
 
     def client_done(self) -> None:
         """Move the bar of clients."""

@@ -1,6 +1,7 @@
 import json
 import math
 import tomllib
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fediac.errors import ConfigError, FediacError, RunError, UpdateError
 from fediac.runs.checkpoint import load_checkpoint
 from fediac.runs.folder import MODEL
 from fediac.runs.loop import run_experiment
+from fediac.runs.observers import NoObserver
 from fediac.runs.records import CHECKPOINT, CONFIG, Round, Summary
 from fediac.runs.server_tuning import tune_on_server
 from fediac.runs.settings import RunSettings, StopSettings, read_settings
@@ -27,13 +29,18 @@ from tests.support import refuses
 from tests.tiny import make_settings, normed_model, read_lines, seeded
 
 
-class Spy:
+class Spy(NoObserver):
     """An observer that writes down what it is told."""
 
     def __init__(self) -> None:
         self.starts: list[tuple[int, Any]] = []
         self.n_clients_done = 0
         self.rounds: list[int] = []
+        self.doubts: list[str] = []
+
+    def doubt(self, why: str) -> None:
+        assert not self.rounds
+        self.doubts.append(why)
 
     def start(
         self, settings: RunSettings, n_clients: int, before: Round | None
@@ -51,6 +58,19 @@ class Spy:
 def run(folder: Path, *, resumes: bool = False, **changes: Any) -> Summary:
     settings = make_settings(folder.parent / "data", **changes)
     return run_experiment(settings, folder, resumes=resumes)
+
+
+def test_votes_too_few_for_the_model_are_told_before_it_trains(tmp_path: Path) -> None:
+    for votes, n_doubts in (("0.5%", 1), ("auto", 0)):
+        spy = Spy()
+        settings = make_settings(tmp_path / "data", fediac={"n_votes": votes})
+        folder = tmp_path / f"run-{n_doubts}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # once is enough
+            run_experiment(settings, folder, resumes=False, observer=spy)
+        assert len(spy.doubts) == n_doubts
+        assert all(each.startswith("clients vote for ") for each in spy.doubts)
+        assert spy.rounds
 
 
 @pytest.mark.parametrize("algorithm", CATALOG)

@@ -68,6 +68,16 @@ def test_a_narrow_terminal_shows_how_much_is_left(
     assert len(shown) == 37
 
 
+def test_what_speaks_against_a_run_is_said_when_it_begins(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with ProgressBars(is_quiet=True) as bars:
+        bars.start(RunSettings(), 20, None)
+        bars.doubt("so few votes make it learn slowly")
+    said = capsys.readouterr().err
+    assert said == "note: fediac: so few votes make it learn slowly.\n"
+
+
 @pytest.mark.parametrize(
     ("votes", "chosen", "is_said"), [(95, 0, True), (95, 1, False), (0, 0, False)]
 )

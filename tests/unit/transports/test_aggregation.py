@@ -1,3 +1,4 @@
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -199,3 +200,13 @@ def test_wire_view_counts_the_packets_that_the_switch_saw(
     # The paper's view has the paper's packets.
     with_default = aggregate(updates, compressor, seed=1, round_number=1)
     assert result.ledger.traffic() == with_default.ledger.traffic()
+
+
+def test_votes_too_few_for_such_updates_are_warned_of() -> None:
+    updates = [np.ones(3010, np.float32)] * 3
+    with pytest.warns(UserWarning, match="^clients vote for 61 of 3,010 par") as warned:
+        aggregate(updates, FediAC.lean(3), seed=1, round_number=1)
+    assert [each.filename for each in warned] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        aggregate(updates, FediAC(3), seed=1, round_number=1)

@@ -16,6 +16,7 @@ from fediac.paper.theory.stored import (
 )
 from fediac.runs.build import prepare_run
 from fediac.runs.loop import run_experiment
+from fediac.runs.observers import NoObserver
 from fediac.runs.records import Round
 from fediac.runs.settings import (
     ClientSettings,
@@ -26,7 +27,7 @@ from fediac.runs.versions import name_machine
 from tests.tiny import make_settings, read_lines
 
 
-class Notes:
+class Notes(NoObserver):
     """An observer that writes down what it is told."""
 
     def __init__(self) -> None:

@@ -526,7 +526,7 @@ def test_axe_finds_no_fault_where_nobody_reached_the_target(
     open_report: Open, runs: Path, tmp_path: Path, scheme: str
 ) -> None:
     path = tmp_path / "report.html"
-    write_report([runs], output=path, kind=None, target=0.9999)
+    write_report([runs], output=path, kind=None, target="99.99%")
     page = open_report(path, color_scheme=scheme).page
     assert "reached 99.99" in (page.locator(".summary.alone").text_content() or "")
     found = Axe().run(page)

@@ -162,7 +162,10 @@ def choose_clients(
     if clients is None:
         if n_participants != "100%":
             raise ArgumentError(
-                "clients", "must say how many there are where some take part"
+                "clients",
+                "must say how many there are where some take part, "
+                f"n_participants={n_participants!r}; the compressor is for those of a "
+                f"round, {compressor.n_clients}",
             )
         clients = compressor.n_clients
     if isinstance(clients, int | np.integer):

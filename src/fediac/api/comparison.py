@@ -136,8 +136,12 @@ def compare(
             **settings,
         )
 
+    n_clients = {}
     for name in compressors:  # none trains before all have been checked
-        make(name).close()
+        experiment = make(name)
+        experiment.close()
+        n_clients[name] = experiment.n_clients
+    _check_counts(n_clients)
     folder = None if out is None else Path(out)
     return _train_each(compressors, make, n_rounds, folder)
 
@@ -168,6 +172,18 @@ def _train_each(
         raise next(iter(errors.values()))
     failures = {name: str(each) for name, each in errors.items()}
     return Comparison(reports, modules, failures, runs, out)
+
+
+def _check_counts(n_clients: Mapping[str, int]) -> None:
+    """Refuse algorithms for which the same examples were shared out differently."""
+    first, *others = n_clients.items()
+    for name, number in others:
+        if number != first[1]:
+            raise ArgumentError(
+                "compressors",
+                "must all be for as many clients, "
+                f"got {first[1]} for {first[0]!r} and {number} for {name!r}",
+            )
 
 
 def _check_names(compressors: object) -> None:

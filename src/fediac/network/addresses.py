@@ -40,10 +40,10 @@ class Endpoint:
         host = host or default_host
         is_number = port.isascii() and port.isdigit() and int(port) <= _MAX_PORT
         if not host or not is_number or (":" in host) != is_bracketed:
+            form = "PORT or HOST:PORT" if default_host else "HOST:PORT"
             raise ArgumentError(
                 name,
-                f"must be HOST:PORT, such as 127.0.0.1:4900 or [::1]:4900, "
-                f"got {text!r}",
+                f"must be {form}, such as 127.0.0.1:4900 or [::1]:4900, got {text!r}",
             )
         return cls(host, int(port))
 

@@ -78,7 +78,7 @@ def _parse(name: str, value: Any) -> object:  # noqa: ANN401 - any setting's
         case "listen":
             return Endpoint.parse(value, name=name)
         case "http":
-            text = value if ":" in value else f":{value}"
+            text = value if ":" in value or not value.isdigit() else f":{value}"
             return Endpoint.parse(text, name=name, default_host=_LOOPBACK)
         case "memory":
             return value if isinstance(value, int) else parse_bytes(value, name=name)

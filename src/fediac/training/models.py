@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fediac.core.rng import Stream
 from fediac.errors import ArgumentError, ConfigError, hint_name
-from fediac.imports import import_named
+from fediac.imports import import_named, say_fault
 
 Shape = tuple[int, ...]
 """The shape of an input: channels, height and width of an image."""
@@ -156,6 +156,20 @@ def draw_weights(seed: int) -> Iterator[None]:
         yield
 
 
+def _call(builder: Builder, name: str, shape: Shape, n_classes: int) -> object:
+    """Return what a function makes, which may be a user's own and fail."""
+    try:
+        return builder(shape, n_classes)
+    except TypeError as error:
+        raise ArgumentError(
+            "model", f"{name!r} must take (shape, n_classes): {say_fault(error)}"
+        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ArgumentError("model", f"{name!r} failed: {say_fault(error)}") from error
+
+
 def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Module:
     """Return the named model with the initial weights of a run's ``seed``.
 
@@ -169,12 +183,7 @@ def build_model(name: str, shape: Shape, n_classes: int, *, seed: int) -> nn.Mod
             "model", f"{name!r} is for images, got inputs of shape {shape}; take 'mlp'"
         )
     with draw_weights(seed):
-        try:
-            module = builder(shape, n_classes)
-        except TypeError as error:
-            raise ArgumentError(
-                "model", f"{name!r} must take (shape, n_classes): {error}"
-            ) from error
+        module = _call(builder, name, shape, n_classes)
     if not isinstance(module, nn.Module):
         raise ArgumentError(
             "model",

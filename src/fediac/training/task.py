@@ -4,6 +4,7 @@ By default that is cross entropy, plain SGD and the share of examples that are r
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,14 @@ class Task:
             n_right = sum(int((out.argmax(1) == to).sum()) for out, to in pairs)
             return Evaluation(accuracy=n_right / n_examples, loss=loss)
         value = self.metric(torch.cat(list(outputs)), torch.cat(list(targets)))
-        return Evaluation(accuracy=_as_share(value), loss=loss)
+        share = _as_share(value)
+        if share < 0.0 and self.metric is not r_squared:
+            warnings.warn(
+                "metric returned less than 0, which counts as 0; turn an error around, "
+                "for instance into 1 / (1 + error)",
+                stacklevel=2,
+            )
+        return Evaluation(accuracy=max(share, 0.0), loss=loss)
 
     def _total_loss(self, outputs: Tensor, targets: Tensor) -> float:
         if self.loss is None:
@@ -106,7 +114,7 @@ def r_squared(outputs: Tensor, targets: Tensor) -> float:
 
 
 def _as_share(value: Any) -> float:  # noqa: ANN401 - what a user's metric returns
-    """Return what a metric says as a share of what could be reached.
+    """Return what a metric says as a share of what could be reached, or less than 0.
 
     A model that diverged, whose metric may be NaN, is no better than none.
     """
@@ -122,4 +130,4 @@ def _as_share(value: Any) -> float:  # noqa: ANN401 - what a user's metric retur
             f"must return at most 1 (perfect), got {number:g}; turn an error around, "
             "for instance into 1 / (1 + error)",
         )
-    return 0.0 if math.isnan(number) else max(number, 0.0)
+    return 0.0 if math.isnan(number) else number

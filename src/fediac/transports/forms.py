@@ -191,9 +191,10 @@ def _by_key(given: Any, what: str) -> dict[Key, Array]:  # noqa: ANN401 - any fo
     elif isinstance(given, list | tuple):
         arrays = dict(enumerate(given))
     else:
+        way = "; give its state_dict()" if hasattr(given, "state_dict") else ""
         raise UpdateError(
             f"{what} must be a vector, a list of arrays or a state_dict, "
-            f"got {type(given).__name__}"
+            f"got {type(given).__name__}{way}"
         )
     for key, each in arrays.items():
         if not is_array(each):

@@ -126,6 +126,13 @@ def test_one_is_at_least_there() -> None:
         compare(compressors={})
 
 
+def test_all_are_for_as_many_clients() -> None:
+    text = "compressors must all be for as many clients, got 4 for 'a' and 3 for 'b'"
+    both = {"a": fediac.FediAC(4), "b": fediac.FedAvg(3)}
+    with refuses(text):
+        compare(compressors=both)
+
+
 def test_clients_may_have_their_own_data() -> None:
     x, y = make_data(120)
     parts = [(x[i : i + 20], y[i : i + 20]) for i in (0, 20, 40, 60)]

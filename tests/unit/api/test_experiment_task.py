@@ -1,5 +1,6 @@
 """An experiment with a loss, an optimizer, a metric and clients of the user's own."""
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -108,7 +109,14 @@ def test_what_is_worse_than_nothing_counts_as_nothing(
     value: float, share: float
 ) -> None:
     experiment = make_experiment(metric=lambda *_: value)
-    assert next(experiment.run(1)).accuracy == share
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert next(experiment.run(1)).accuracy == share
+    text = (
+        "metric returned less than 0, which counts as 0; turn an error around, for "
+        "instance into 1 / (1 + error)"
+    )
+    assert [str(each.message) for each in warned] == [text] * (value < 0.0)
 
 
 def test_metrics_are_shares() -> None:
@@ -205,7 +213,11 @@ def test_some_clients_take_part_in_a_round() -> None:
     text = "compressor must be for 2 clients (those of 4 that take part), got 4"
     with refuses(text):
         make_experiment(compressor=fediac.FedAvg(4), clients=4, n_participants="50%")
-    with refuses("clients must say how many there are where some take part"):
+    text = (
+        "clients must say how many there are where some take part, n_participants=2; "
+        "the compressor is for those of a round, 4"
+    )
+    with refuses(text):
         make_experiment(n_participants=2)
     with refuses("n_participants must be in 1..4 (clients), got 5", ConfigError):
         make_experiment(clients=4, n_participants=5)

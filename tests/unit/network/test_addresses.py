@@ -71,3 +71,12 @@ def test_loopback_is_what_only_this_machine_reaches(
     host: str, *, expected: bool
 ) -> None:
     assert is_loopback((host, 1)) == expected
+
+
+@pytest.mark.parametrize("text", [":x", "x", "127.0.0.1:99999"])
+def test_where_a_port_will_do_it_is_said(text: str) -> None:
+    with refuses(
+        "http must be PORT or HOST:PORT, such as 127.0.0.1:4900 or [::1]:4900, "
+        f"got {text!r}"
+    ):
+        Endpoint.parse(text, name="http", default_host="127.0.0.1")

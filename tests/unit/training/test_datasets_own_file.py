@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac.errors import ArgumentError, DatasetError
+from fediac.errors import ArgumentError, ConfigError, DatasetError
 from fediac.training.datasets import Dataset, load_dataset
 from fediac.training.models import build_model
 from fediac.training.partition import make_partition
@@ -92,13 +92,14 @@ def test_bytes_with_height_and_width_are_images(
         ),
         (
             {"y": np.zeros(N)},
-            "expected y as whole numbers or strings (20,), found float64 (20,)",
+            "expected y as whole numbers or strings, a class each (for regression "
+            "there is fediac.Experiment with a loss), found float64",
         ),
         ({"y": np.full(N, -1)}, "expected y from 0, found -1"),
         ({"x": np.zeros(N)}, "expected x as numbers (n, ...), at least one, found "),
         (
             {"x": np.full((N, 2), np.nan)},
-            "expected x that is finite, found another at example 0",
+            "expected x that is finite in float32, found NaN or infinity at example 0",
         ),
         (
             {"split": np.full(N, 2)},
@@ -172,6 +173,20 @@ def test_a_folder_of_images_has_a_folder_for_each_class(tmp_path: Path) -> None:
     assert data.train.images.shape[1:] == (1, 4, 5)
     assert set(data.train.images.ravel().tolist()) == {7}
     assert data.test.labels.tolist() == [0, 1]
+
+
+def test_a_folder_here_needs_no_slash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cat", "dog"):
+        for number in range(5):
+            write_image(tmp_path / "pics" / name / f"{number}.png")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("pics").n_classes == 2
+    for name in ("empty", "none"):
+        with pytest.raises(ConfigError, match=f"unknown dataset '{name}'; there are"):
+            load_dataset(name)
 
 
 def test_images_may_have_folders_for_training_and_test(tmp_path: Path) -> None:

@@ -99,3 +99,16 @@ def test_what_is_no_model_is_refused() -> None:
     text = f"model {name!r} must return a torch.nn.Module, got int"
     with refuses(text):
         build_model(name, GREY, 10, seed=1)
+
+
+def _fails(shape: Shape, n_classes: int) -> nn.Module:  # noqa: ARG001 - as models
+    raise ZeroDivisionError("no features")
+
+
+def test_a_function_that_fails_is_named_with_its_line() -> None:
+    text = (
+        f"model '{__name__}:_fails' failed: ZeroDivisionError: no features "
+        f"(test_models.py, line {_fails.__code__.co_firstlineno + 1})"
+    )
+    with refuses(text):
+        build_model(f"{__name__}:_fails", GREY, 10, seed=1)

@@ -242,6 +242,11 @@ def _wrong(**changes: Any) -> dict[str, Any]:
             "complex128",
         ),
         (
+            nn.Linear(2, 1),
+            "client 1: update must be a vector, a list of arrays or a state_dict, got "
+            "Linear; give its state_dict()",
+        ),
+        (
             "fc.weight",
             "client 1: update must be a vector, a list of arrays or a state_dict, got "
             "str",

@@ -33,7 +33,10 @@ def read_table(path: Place) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: {say_reason(error)}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(
+            f"{path}: settings must be a text file (TOML in UTF-8), "
+            f"got byte {error.object[error.start]:#04x} at {error.start}"
+        ) from error
     try:
         return _parse(text)
     except tomllib.TOMLDecodeError as error:

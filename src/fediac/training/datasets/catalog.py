@@ -38,7 +38,8 @@ def load_dataset(
     from the data folder in their publishers' layouts. Your own data are the path of an
     .npz file (see `read_npz`) or of a folder of images (see `read_image_folder`), as
     ``data/mine.npz``, ``./mine.npz`` or ``photos/``; or a plain name, which is that of
-    a file in the data folder, ``<name>_by_writer.npz`` or ``<name>.npz``.
+    a file in the data folder, ``<name>_by_writer.npz`` or ``<name>.npz``, or else of a
+    folder here.
 
     Args:
         name: What to load.
@@ -56,7 +57,7 @@ def load_dataset(
     for path in paths:
         if path.is_file():
             return read_npz(path, name)
-    own = _find_own(name, folder)
+    own = _find_own(name, folder) or _find_plain(name)
     if own is not None:
         called = own.resolve().stem if own.is_file() else own.resolve().name
         return (read_npz if own.is_file() else read_image_folder)(own, called)
@@ -89,6 +90,13 @@ def _find_own(name: str, folder: Path | None) -> Path | None:
         if place.exists():
             return place
     raise DatasetError(f"{path}: no such file or folder")
+
+
+def _find_plain(name: str) -> Path | None:
+    """Return the folder here that has a plain name; one has folders for its classes."""
+    path = Path(name)
+    has_folders = path.is_dir() and any(each.is_dir() for each in path.iterdir())
+    return path if has_folders else None
 
 
 def _own_names(folder: Path) -> list[str]:

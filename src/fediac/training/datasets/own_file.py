@@ -48,6 +48,13 @@ def read_npz(path: Path, name: str) -> Dataset:
         raise refuse(path, "arrays x and y", ", ".join(arrays))
     inputs = _read_inputs(arrays["x"], path)
     n_examples = len(inputs)
+    if arrays["y"].dtype.kind == "f":
+        raise refuse(
+            path,
+            "y as whole numbers or strings, a class each (for regression there is "
+            "fediac.Experiment with a loss)",
+            f"{arrays['y'].dtype}",
+        )
     labels, n_classes = _read_labels(_column(arrays, "y", n_examples, path), path)
     clients = None
     if "client" in arrays:
@@ -137,7 +144,9 @@ def _read_inputs(array: NDArray[Any], path: Path) -> NDArray[Any]:
         inputs = array.astype(np.float32)
     if not np.isfinite(inputs).all():
         first = int(np.argwhere(~np.isfinite(inputs))[0][0])
-        raise refuse(path, "x that is finite", f"another at example {first}")
+        raise refuse(
+            path, "x that is finite in float32", f"NaN or infinity at example {first}"
+        )
     return inputs
 
 

@@ -311,7 +311,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"run\.toml: Invalid value"):
         read_settings(broken)
     broken.write_bytes(b"seed = '\xff'")
-    with pytest.raises(ConfigError, match=r"run\.toml: .*can't decode"):
+    with pytest.raises(ConfigError, match=r"run\.toml: settings must be a text file"):
         read_settings(broken)
 
 
@@ -364,3 +364,13 @@ def test_a_run_ends_after_20_rounds_unless_something_else_ends_it() -> None:
     assert StopSettings().n_rounds == 20
     assert StopSettings(simulated_s=500.0).n_rounds is None
     assert StopSettings(rounds=3, target=0.9).n_rounds == 3
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    path.write_bytes(b"PK\x03\x04\xe2\x00")
+    with refuses(
+        f"{path}: settings must be a text file (TOML in UTF-8), got byte 0xe2 at 4",
+        ConfigError,
+    ):
+        read_settings(path)

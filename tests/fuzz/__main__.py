@@ -40,6 +40,7 @@ FILES = (
     "switch_blocks",
     "switch_indexed",
     "switch_region",
+    "switch_values",
 )
 FLAGS = (
     "-std=c11",

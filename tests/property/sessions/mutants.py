@@ -255,12 +255,8 @@ class Mutant:
 
 
 _COMPLETE = "count == region.job.present.bit_count()"
-_COMPLETE_IN_C = "slot.count == region->job->n_present"
-_FREE_IN_C = """{
-    Slot freed = slot;
-    freed.state = slot.state == COMPLETE ? FREE : slot.state;
-    write_slot(at, freed);
-}"""
+_COMPLETE_IN_C = "slot->count == region->job->n_present"
+_ANSWER_IN_C = "answer_slot(region, slot, at, EVERYONE)"
 
 
 def _in_c(*changes: tuple[str, str]) -> CChange:
@@ -289,7 +285,7 @@ MUTANTS: dict[str, Mutant] = {
         LOSSY,
         _in_c(
             ("header->packet % n_slots", "header->packet % ((n_slots + 1) / 2)"),
-            ("check_turn(&slot, header->packet, n_slots)", "KEPT"),
+            ("check_turn(slot, header->packet, n_slots)", "KEPT"),
         ),
     ),
     "QUORUM": _text(
@@ -308,7 +304,7 @@ MUTANTS: dict[str, Mutant] = {
         aligned,
         "_contribute",
         ("if is_set(", "if False and is_set("),
-        in_c=_in_c(("is_set(bitmap, header->client)", "0")),
+        in_c=_in_c(("is_set(at + sizeof *slot, header->client)", "0")),
     ),
     "NO_STALE_CHECK": _text(
         aligned,
@@ -323,7 +319,7 @@ MUTANTS: dict[str, Mutant] = {
         "_contribute",
         ("state=COMPLETE", "state=FREE"),
         habitat=LOSSY,
-        in_c=_in_c(("write_slot(at, slot)", _FREE_IN_C)),
+        in_c=_in_c((_ANSWER_IN_C, f"{_ANSWER_IN_C}, (void)(slot->state = FREE)")),
     ),
     "SWITCH_FORGETS": Mutant(switch_forgets, FORGETFUL),
     "NO_REPEATS": _text(
@@ -337,7 +333,7 @@ MUTANTS: dict[str, Mutant] = {
         "_contribute",
         ("_answer(region, slot, at, to=packet.client)", "pass"),
         habitat=LOSSY,
-        in_c=_in_c(("answer_slot(region, &slot, at, header->client)", "(void)0")),
+        in_c=_in_c(("answer_slot(region, slot, at, header->client)", "(void)0")),
     ),
     "FORGETS_EARLY": Mutant(forgets_early),
     "GIA_NOT_SAVED": _text(Client, "_keep_answers", ("steps=steps)", "steps=())")),
@@ -345,7 +341,7 @@ MUTANTS: dict[str, Mutant] = {
         aligned,
         "_contribute",
         (_COMPLETE, f"{_COMPLETE} - (packet.kind == Kind.SUM)"),
-        in_c=_in_c((_COMPLETE_IN_C, f"{_COMPLETE_IN_C} - (slot.kind == SUM)")),
+        in_c=_in_c((_COMPLETE_IN_C, f"{_COMPLETE_IN_C} - (slot->kind == SUM)")),
     ),
     "ABORT_IS_OUTCOME": Mutant(abort_is_outcome),
     "COMMIT_WITHOUT_MEAN": _text(Coordinator, "_commit", ("attendance.steps,", "(),")),

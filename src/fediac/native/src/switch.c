@@ -2,6 +2,8 @@
 
 #include "switch.h"
 
+enum { AHEAD = 4 }; /* packets that are fetched from memory while one is taken */
+
 /* Of a float32: no peak may reach it, and NaN and negative numbers are above. */
 #define INFINITY_BITS 0x7F800000u
 
@@ -214,6 +216,23 @@ int take_packet(Region *region, const Places *places, const uint8_t *bytes,
     return 1;
 }
 
+/* How long a packet is, which its row holds. */
+static size_t n_bytes_of(const Batch *batch, size_t place) {
+    int32_t length = batch->lengths[place];
+    return min_size(length > 0 ? (size_t)length : 0, batch->stride);
+}
+
+/* Ask for a packet that will be read soon: whatever the processor guesses by itself, it
+   does not go from one page of memory on to the next. */
+static void fetch(const Batch *batch, size_t place) {
+    if (place >= batch->n_packets)
+        return;
+    const uint8_t *row = batch->rows + place * batch->stride;
+    size_t n_bytes = n_bytes_of(batch, place);
+    for (size_t at = 0; at < n_bytes; at += 64)
+        __builtin_prefetch(row + at);
+}
+
 /* Take packets in order, as long as their answers are sure to fit; return how many were
    taken. Jobs must be valid, see above. */
 EXPORT size_t fediac_process_packets(uint8_t *registers, const Job *jobs, size_t n_jobs,
@@ -222,9 +241,9 @@ EXPORT size_t fediac_process_packets(uint8_t *registers, const Job *jobs, size_t
     Region region = {0};
     Places places = {registers, jobs, n_jobs, counts, payload_bytes, answers};
     for (size_t i = 0; i < batch->n_packets; i++) {
-        int32_t length = batch->lengths[i];
-        size_t n_bytes = min_size(length > 0 ? (size_t)length : 0, batch->stride);
-        if (!take_packet(&region, &places, batch->rows + i * batch->stride, n_bytes))
+        fetch(batch, i + AHEAD);
+        const uint8_t *row = batch->rows + i * batch->stride;
+        if (!take_packet(&region, &places, row, n_bytes_of(batch, i)))
             return i;
     }
     return batch->n_packets;

@@ -62,16 +62,19 @@ typedef struct {
     uint8_t present[MAX_CLIENTS / 8];
 } Job;
 
+/* Registers are bytes at any place: whoever looks at them as a record says so. */
+#define REGISTERS_AS __attribute__((packed, may_alias))
+
 typedef struct {
     uint32_t is_valid, exchange, kind, stride, n_slots, settings, used;
-} Half;
+} REGISTERS_AS Half;
 
 /* What stands first in a job's region. */
 typedef struct {
     uint32_t current;
     Half halves[2];
     uint32_t begun; /* how many exchanges have begun */
-} Record;
+} REGISTERS_AS Record;
 
 /* What stands first in a slot. */
 typedef struct {
@@ -79,7 +82,7 @@ typedef struct {
     uint16_t exchange, n_items, threshold, count;
     uint8_t kind, bits, state, bits_up;
     uint32_t unused;
-} Slot;
+} REGISTERS_AS Slot;
 
 _Static_assert(sizeof(Job) == 168, "a job record has no gaps");
 _Static_assert(sizeof(Record) == 64, "a region's record has no gaps");
@@ -166,15 +169,18 @@ INLINE uint8_t *half_at(const Region *region, unsigned number) {
     return region->registers + region->halves_at + number * region->half_bytes;
 }
 
+/* The record that stands first in a slot. */
+INLINE Slot *slot_of(uint8_t *at) {
+    return (Slot *)at;
+}
+
 INLINE Slot read_slot(const uint8_t *at) {
-    Slot slot;
-    memcpy(&slot, at, sizeof slot);
-    return slot;
+    return *(const Slot *)at;
 }
 
 INLINE void write_slot(uint8_t *at, Slot slot) {
     slot.unused = 0;
-    memcpy(at, &slot, sizeof slot);
+    *slot_of(at) = slot;
 }
 
 INLINE uint32_t read_clock(const uint8_t *clocks, size_t place) {
@@ -305,6 +311,7 @@ Verdict begin(Region *region, uint16_t exchange);
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               int may_begin, unsigned *number);
 Verdict contradict_any_half(Region *region, const Header *header);
+uint8_t *next_body(const Region *region);
 void tell(Region *region, Header header, const uint8_t *body, size_t n_body);
 void answer(Region *region, Header header, const uint8_t *body, size_t n_body);
 Verdict contradict(Region *region, const Header *header, uint8_t reason,

@@ -18,10 +18,9 @@ Region open_region(const Job *job, uint8_t *registers, int64_t *counts,
     return region;
 }
 
-static Record read_record(const Region *region) {
-    Record record;
-    memcpy(&record, region->registers, sizeof record);
-    return record;
+/* What stands first in the region. */
+static Record *record_of(const Region *region) {
+    return (Record *)region->registers;
 }
 
 /* The half in use; there are two, whatever the register says. */
@@ -29,24 +28,19 @@ static unsigned current_half(const Record *record) {
     return record->current & 1;
 }
 
-static void write_record(Region *region, const Record *record) {
-    memcpy(region->registers, record, sizeof *record);
-}
-
 /* Note that `n_bytes` more of half `number` hold something. */
 void use(Region *region, unsigned number, size_t n_bytes) {
     int64_t *counts = region->counts;
-    Record record = read_record(region);
-    record.halves[number].used += (uint32_t)n_bytes;
-    write_record(region, &record);
+    record_of(region)->halves[number].used += (uint32_t)n_bytes;
     counts[USED_BYTES] += (int64_t)n_bytes;
     if (counts[USED_BYTES] > counts[PEAK_BYTES])
         counts[PEAK_BYTES] = counts[USED_BYTES];
 }
 
-static void clear(Region *region, Record *record, unsigned number) {
-    region->counts[USED_BYTES] -= record->halves[number].used;
-    record->halves[number] = (Half){0};
+static void clear(Region *region, unsigned number) {
+    Half *half = &record_of(region)->halves[number];
+    region->counts[USED_BYTES] -= half->used;
+    *half = (Half){0};
     memset(half_at(region, number), 0, region->half_bytes);
 }
 
@@ -67,36 +61,34 @@ static uint32_t settings_of(const Header *header) {
 /* Give the packet's exchange the half that the last but one used, or both. */
 static unsigned claim(Region *region, const Header *header, size_t stride,
                       size_t n_slots) {
-    Record record = read_record(region);
-    unsigned current = current_half(&record);
-    const Half *running = &record.halves[current];
+    Record *record = record_of(region);
+    unsigned current = current_half(record);
+    const Half *running = &record->halves[current];
     int takes_both = header->kind == INDEXED_SUM || !running->is_valid ||
                      running->kind == INDEXED_SUM;
     unsigned number = takes_both ? 0 : 1 - current;
-    clear(region, &record, number);
+    clear(region, number);
     if (takes_both)
-        clear(region, &record, 1);
-    record.current = number;
-    record.halves[number] = (Half){.is_valid = 1,
-                                   .exchange = header->exchange,
-                                   .kind = header->kind,
-                                   .stride = (uint32_t)stride,
-                                   .n_slots = (uint32_t)n_slots,
-                                   .settings = settings_of(header)};
-    write_record(region, &record);
+        clear(region, 1);
+    record->current = number;
+    record->halves[number] = (Half){.is_valid = 1,
+                                    .exchange = header->exchange,
+                                    .kind = header->kind,
+                                    .stride = (uint32_t)stride,
+                                    .n_slots = (uint32_t)n_slots,
+                                    .settings = settings_of(header)};
     return number;
 }
 
 /* Note that an exchange begins, if it is the next one: nobody begins it before the last
    one is over, so a packet of one further on must not push aside what is running. */
 Verdict begin(Region *region, uint16_t exchange) {
-    Record record = read_record(region);
-    if (exchange < record.begun)
+    Record *record = record_of(region);
+    if (exchange < record->begun)
         return STALE;
-    if (exchange > record.begun)
+    if (exchange > record->begun)
         return BUSY;
-    record.begun = exchange + 1u;
-    write_record(region, &record);
+    record->begun = exchange + 1u;
     return KEPT;
 }
 
@@ -143,25 +135,25 @@ static Verdict contradict_half(Region *region, const Header *header, const Half 
 
 /* The same, if any half runs the packet's exchange. */
 Verdict contradict_any_half(Region *region, const Header *header) {
-    const Record record = read_record(region);
-    unsigned number = find_half(&record, header->exchange);
-    return number < 2 ? contradict_half(region, header, &record.halves[number]) : KEPT;
+    const Record *record = record_of(region);
+    unsigned number = find_half(record, header->exchange);
+    return number < 2 ? contradict_half(region, header, &record->halves[number]) : KEPT;
 }
 
 /* Find the half that runs the packet's exchange, claiming one if it is new. */
 Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slots,
               int may_begin, unsigned *number) {
-    const Record record = read_record(region);
-    *number = find_half(&record, header->exchange);
+    const Record *record = record_of(region);
+    *number = find_half(record, header->exchange);
     if (*number < 2) {
-        const Half *half = &record.halves[*number];
+        const Half *half = &record->halves[*number];
         if (is_alike(half, *number, header, stride, n_slots))
             return KEPT;
         return contradict_half(region, header, half);
     }
     if (has_peaks_of(region, header->exchange))
         return contradict(region, header, SETTINGS, MAX, 0);
-    if (header->exchange < record.begun)
+    if (header->exchange < record->begun)
         return STALE;
     if (n_slots < 1)
         return REGISTERS;
@@ -172,6 +164,12 @@ Verdict enter(Region *region, const Header *header, size_t stride, size_t n_slot
         return verdict;
     *number = claim(region, header, stride, n_slots);
     return KEPT;
+}
+
+/* Where the body of the next answer goes, for who makes it there. */
+uint8_t *next_body(const Region *region) {
+    const Answers *answers = region->answers;
+    return answers->rows + answers->n_answers * answers->stride + HEADER_BYTES;
 }
 
 /* Append a packet to `header.client`. The caller has made sure that there is a free
@@ -185,7 +183,7 @@ void tell(Region *region, Header header, const uint8_t *body, size_t n_body) {
     header.session = region->job->session;
     header.flags |= ANSWER;
     write_header(row, &header);
-    if (n_body)
+    if (n_body && body != row + HEADER_BYTES)
         memcpy(row + HEADER_BYTES, body, n_body);
     memset(row + length, 0, answers->stride - length);
     answers->lengths[answers->n_answers] = (int32_t)length;

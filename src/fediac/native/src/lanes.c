@@ -77,51 +77,102 @@ INLINE uint64_t spread_four(uint64_t four, int from, int to) {
     return (pairs & firsts) | (pairs >> from & firsts) << to;
 }
 
-/* Widen eight lanes at a time to at most 16 bits, as long as all that is read lies in
-   `packed`; return how many. Like pack_narrow, this writes 16 bytes for eight lanes. */
-INLINE size_t widen_narrow(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
-                           int from, int to, uint8_t *wide) {
-    const uint8_t *middle = packed + from / 2; /* where the fifth lane begins */
-    int shift = 4 * from % 8;
-    size_t i = 0, step = (size_t)from, needed = step / 2 + 8;
-    for (; i + 8 <= n_lanes && needed <= n_bytes; i += 8, needed += step) {
-        uint64_t low = spread_four(load_word(packed), from, to);
-        uint64_t high = spread_four(load_word(middle) >> shift, from, to);
-        /* In two steps, since the shifts may be by 64. */
-        store_word(wide, low | high << (4 * to - 1) << 1);
-        store_word(wide + 8, high >> (64 - 4 * to));
-        packed += step;
-        middle += step;
-        wide += to;
-    }
-    return i;
+/* Write eight lanes, four of `to` bits in each word; like pack_narrow, 16 bytes. */
+INLINE void write_eight(uint64_t low, uint64_t high, int to, uint8_t *wide) {
+    /* In two steps, since the shifts may be by 64. */
+    store_word(wide, low | high << (4 * to - 1) << 1);
+    store_word(wide + 8, high >> (64 - 4 * to));
 }
 
-INLINE void widen_lanes_body(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
-                             int from, int to, uint8_t *wide) {
+/* The last four of eight lanes. */
+INLINE uint64_t read_high(const uint8_t *packed, int from) {
+    return load_word(packed + from / 2) >> 4 * from % 8;
+}
+
+/* How many of the lanes can be read by eight, as nothing behind `packed` is read. */
+INLINE size_t n_by_eight(size_t n_bytes, size_t n_lanes, int from) {
+    size_t step = (size_t)from, needed = step / 2 + 8;
+    size_t n_groups = n_bytes < needed ? 0 : (n_bytes - needed) / step + 1;
+    return 8 * min_size(n_groups, n_lanes / 8);
+}
+
+/* Widen lanes by eight, to at most 16 bits. */
+INLINE void widen_narrow(const uint8_t *packed, size_t n_lanes, int from, int to,
+                         uint8_t *wide) {
+    for (size_t i = 0; i < n_lanes; i += 8, packed += from, wide += to)
+        write_eight(spread_four(load_word(packed), from, to),
+                    spread_four(read_high(packed, from), from, to), to, wide);
+}
+
+/* Widen any lanes. */
+INLINE void widen_any(const uint8_t *packed, size_t n_bytes, size_t n_lanes, int from,
+                      int to, uint8_t *wide) {
     const uint64_t mask = ~0ull >> (64 - from);
     uint32_t lanes[WIDENED];
-    size_t first = 0;
-    if (to <= 16) first = widen_narrow(packed, n_bytes, n_lanes, from, to, wide);
     size_t n_safe = n_bytes >= 8 ? (n_bytes - 8) * 8 / (size_t)from : 0;
-    size_t i = first;
+    size_t i = 0;
     for (; i < min_size(n_safe, n_lanes); i++) {
         size_t place = i * (size_t)from;
-        lanes[i - first] = (uint32_t)(load_word(packed + place / 8) >> place % 8 & mask);
+        lanes[i] = (uint32_t)(load_word(packed + place / 8) >> place % 8 & mask);
     }
     for (; i < n_lanes; i++) {
         size_t place = i * (size_t)from;
         uint64_t word = load_tail(packed + place / 8, n_bytes - place / 8);
-        lanes[i - first] = (uint32_t)(word >> place % 8 & mask);
+        lanes[i] = (uint32_t)(word >> place % 8 & mask);
     }
     if (to == 32) memcpy(wide, lanes, n_lanes * sizeof *lanes);
-    else pack_wide(lanes, n_lanes - first, to, wide + n_lane_bytes(first, to));
+    else pack_wide(lanes, n_lanes, to, wide);
 }
 
-FOR_EACH_ISA(, widen_lanes,
-             (const uint8_t *packed, size_t n_bytes, size_t n_lanes, int from, int to,
-              uint8_t *wide),
-             (packed, n_bytes, n_lanes, from, to, wide))
+INLINE void widen_lanes_body(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
+                             int from, int to, uint8_t *wide) {
+    size_t first = to <= 16 ? n_by_eight(n_bytes, n_lanes, from) : 0;
+    size_t at = n_lane_bytes(first, from);
+    if (first)
+        widen_narrow(packed, first, from, to, wide);
+    widen_any(packed + at, n_bytes - at, n_lanes - first, from, to,
+              wide + n_lane_bytes(first, to));
+}
+
+#if HAVE_X86
+TARGET_AVX2 static void widen_lanes_avx2(const uint8_t *packed, size_t n_bytes,
+                                         size_t n_lanes, int from, int to,
+                                         uint8_t *wide) {
+    widen_lanes_body(packed, n_bytes, n_lanes, from, to, wide);
+}
+
+/* widen_narrow with an instruction that spreads four lanes; processors that have AVX2
+   alone may take a hundred times as long for it. */
+INLINE_AVX512 void widen_narrow_avx512(const uint8_t *packed, size_t n_lanes, int from,
+                                       int to, uint8_t *wide) {
+    const uint64_t lane = ~0ull >> (64 - from), pair = lane | lane << to;
+    const uint64_t four = pair | pair << 2 * to;
+    for (size_t i = 0; i < n_lanes; i += 8, packed += from, wide += to)
+        write_eight(_pdep_u64(load_word(packed), four),
+                    _pdep_u64(read_high(packed, from), four), to, wide);
+}
+
+TARGET_AVX512 static void widen_lanes_avx512(const uint8_t *packed, size_t n_bytes,
+                                             size_t n_lanes, int from, int to,
+                                             uint8_t *wide) {
+    size_t first = to <= 16 ? n_by_eight(n_bytes, n_lanes, from) : 0;
+    size_t at = n_lane_bytes(first, from);
+    if (first)
+        widen_narrow_avx512(packed, first, from, to, wide);
+    widen_any(packed + at, n_bytes - at, n_lanes - first, from, to,
+              wide + n_lane_bytes(first, to));
+}
+#endif
+
+static void widen_lanes_baseline(const uint8_t *packed, size_t n_bytes, size_t n_lanes,
+                                 int from, int to, uint8_t *wide) {
+    widen_lanes_body(packed, n_bytes, n_lanes, from, to, wide);
+}
+
+CALL_ISA(, widen_lanes,
+         (const uint8_t *packed, size_t n_bytes, size_t n_lanes, int from, int to,
+          uint8_t *wide),
+         (packed, n_bytes, n_lanes, from, to, wide))
 
 /* Pack integers of 4 or 8 bytes, of which the lowest `bits` bits count. */
 EXPORT void fediac_pack_lanes(const void *lanes, int lane_bytes, size_t n_lanes,

@@ -57,6 +57,25 @@ class AnswerRows(ctypes.Structure):
     )
 
 
+class Room:
+    """Memory for answers, which who processes batch after batch uses again.
+
+    Memory that was just written to is in the processor's caches, where new memory has
+    to be fetched from the system first.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Rows | None = None
+        self._c = AnswerRows()
+
+    def open(self, n_rows: int, stride: int) -> tuple[Rows, AnswerRows]:
+        """Return at least ``n_rows`` rows, of which none is in use."""
+        if self._rows is None or self._c.stride != stride or self._c.capacity < n_rows:
+            self._rows, self._c = _allocate(n_rows, stride)
+        self._c.n_answers = 0
+        return self._rows, self._c
+
+
 class DataPlane:
     """The functions of the C library that process packets."""
 
@@ -64,7 +83,7 @@ class DataPlane:
         declare(library, SIGNATURES)
         self._c = library
 
-    def process_packets(
+    def process_packets(  # noqa: PLR0913 - what a switch is, and a batch
         self,
         registers: NDArray[np.uint8],
         jobs: NDArray[np.void],
@@ -73,6 +92,7 @@ class DataPlane:
         lengths: NDArray[np.int32],
         *,
         payload_bytes: int,
+        out: Room | None = None,
     ) -> Rows:
         """Return answers, lengths and destinations; see `fediac.switch.Switch.process`.
 
@@ -86,7 +106,9 @@ class DataPlane:
         while start < len(packets):
             batch = _batch(packets[start:], lengths[start:])
             n_rows = max(_MIN_ROWS, 2 * n_needed, batch.n_packets // _PACKETS_PER_ROW)
-            rows, answers = _allocate(n_rows, stride)
+            # What does not fit the room that is given goes to memory of its own.
+            room = out if out is not None and start == 0 else Room()
+            rows, answers = room.open(n_rows, stride)
             start += self._c.fediac_process_packets(
                 registers.ctypes.data,
                 jobs.ctypes.data,

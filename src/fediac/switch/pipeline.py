@@ -25,6 +25,7 @@ from fediac.errors import (
     RemoteProtocolError,
     say_count,
 )
+from fediac.native.packets import Room
 from fediac.switch.aligned import process_aligned, process_max
 from fediac.switch.blocks import process_block
 from fediac.switch.counters import N_COUNTS, Count, Counters, Drop
@@ -254,13 +255,19 @@ class Switch:
         )
 
     def process(
-        self, packets: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int32]
+        self,
+        packets: npt.NDArray[np.uint8],
+        lengths: npt.NDArray[np.int32],
+        *,
+        out: Room | None = None,
     ) -> Answers:
         """Return the answers to a batch of packets, taken in order.
 
         Args:
             packets: One row of bytes a packet.
             lengths: How many bytes of each row are the packet.
+            out: Where answers may be written to: those to the batch before, if they
+                had the same room, are gone then. New memory by default.
         """
         _check_dtype("packets", packets, np.uint8)
         _check_dtype("lengths", lengths, np.int32)
@@ -271,10 +278,13 @@ class Switch:
                 f"{packets.shape} and {lengths.shape}",
             )
         with self._lock:
-            return self._process_batch(packets, lengths)
+            return self._process_batch(packets, lengths, out)
 
     def _process_batch(
-        self, packets: npt.NDArray[np.uint8], lengths: npt.NDArray[np.int32]
+        self,
+        packets: npt.NDArray[np.uint8],
+        lengths: npt.NDArray[np.int32],
+        out: Room | None,
     ) -> Answers:
         kernels = native.host_kernels_for(self._registers)
         if kernels is not None:
@@ -286,6 +296,7 @@ class Switch:
                     packets,
                     lengths,
                     payload_bytes=self.payload_bytes,
+                    out=out,
                 )
             )
         answers: list[tuple[int, bytes]] = []

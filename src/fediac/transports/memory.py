@@ -29,6 +29,7 @@ from fediac.core.exchange import (
 )
 from fediac.core.types import Array
 from fediac.errors import FediacError, say_count
+from fediac.native.packets import Room
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
 from fediac.switch.pipeline import Answers, Switch
@@ -77,6 +78,7 @@ class MemoryTransport:
         self._job = job
         self._before = switch.counters
         self._n_exchanges = 0
+        self._room = Room()
 
     @property
     def layout(self) -> Layout:
@@ -287,7 +289,8 @@ class MemoryTransport:
         return n_slots if kind == Kind.BLOCK_SUM else max(1, n_slots // 2)
 
     def _send(self, batch: Rows) -> Answers:
-        return self._switch.process(bytes_of(batch), lengths_of(batch))
+        """Return the answers to packets, which are there until the next are sent."""
+        return self._switch.process(bytes_of(batch), lengths_of(batch), out=self._room)
 
     def _check(self, found: int, expected: int) -> None:
         if found != expected:

@@ -1,15 +1,18 @@
 """What only the compiled data plane has: rows that may not suffice, and checks."""
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 from fediac import native
+from fediac.native.packets import Room
 from fediac.switch.counters import N_COUNTS
 from fediac.switch.job import JOB_RECORD
-from fediac.switch.pipeline import Switch
+from fediac.switch.pipeline import Answers, Switch
 from fediac.wire.header import Kind
+from fediac.wire.packet import Packet, encode
 from tests.packets import announce, answer_to, block, lanes, send
 
 
@@ -31,6 +34,38 @@ def test_one_packet_may_cause_more_answers_than_a_chunk_of_rows() -> None:
     assert send(switch, announce(job, 0, 0), announce(job, 1, 0), *mine) == []
     answers = send(switch, ends)
     assert [answer.packet for _, answer in answers] == list(range(n_blocks))
+
+
+def process(switch: Switch, packets: Iterable[Packet], room: Room | None) -> Answers:
+    rows = np.stack([np.frombuffer(encode(each), np.uint8) for each in packets])
+    lengths = np.full(len(rows), rows.shape[1], np.int32)
+    return switch.process(rows, lengths, out=room)
+
+
+@pytest.mark.parametrize("n_packets", [20, 600])
+def test_answers_are_the_same_in_room_that_was_used_before(n_packets: int) -> None:
+    room = Room()
+    for payload_bytes in (16, 16, 24):
+        used, other = (Switch(4096, payload_bytes=payload_bytes) for _ in "ab")
+        job, _ = used.open(1), other.open(1)
+        sent = [lanes(job, 0, [p % 100, 7], packet=p) for p in range(n_packets)]
+        given, expected = process(used, sent, room), process(other, sent, None)
+        assert np.array_equal(given.packets, expected.packets)
+        assert np.array_equal(given.lengths, expected.lengths)
+        assert np.array_equal(given.destinations, expected.destinations)
+        assert len(given.packets) == n_packets
+
+
+@pytest.mark.parametrize("plane", ["native"], indirect=True)
+def test_answers_take_the_place_of_those_before_in_the_same_room(
+    switch: Switch,
+) -> None:
+    job, room = switch.open(1), Room()
+    sent = [lanes(job, 0, [p], packet=p) for p in range(3)]
+    first, second = (process(switch, [each], room) for each in sent[:2])
+    other = process(switch, sent[2:], None)
+    assert np.shares_memory(first.packets, second.packets)
+    assert not np.shares_memory(other.packets, second.packets)
 
 
 @pytest.mark.parametrize("plane", ["native"], indirect=True)

@@ -19,16 +19,16 @@ class CountingSwitch(Switch):
         super().__init__(register_bytes, payload_bytes=8)
         self.batches: list[int] = []
 
-    def process(self, packets: Any, lengths: Any) -> Answers:
+    def process(self, packets: Any, lengths: Any, *, out: Any = None) -> Answers:
         self.batches.append(len(packets))
-        return super().process(packets, lengths)
+        return super().process(packets, lengths, out=out)
 
 
 class DeafSwitch(Switch):
     """A switch that never answers."""
 
-    def process(self, packets: Any, lengths: Any) -> Answers:
-        answers = super().process(packets[:0], lengths[:0])
+    def process(self, packets: Any, lengths: Any, *, out: Any = None) -> Answers:
+        answers = super().process(packets[:0], lengths[:0], out=out)
         assert len(answers.packets) == 0
         return answers
 

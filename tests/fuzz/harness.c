@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "isa.h"
 #include "serve.h"
 #include "siphash.h"
 
@@ -18,12 +17,14 @@ enum { MAX_DATAGRAM = 9000, MAX_PACKET = HEADER_BYTES + MAX_PAYLOAD_BYTES };
 
 /* What is done with a datagram before it is sent. */
 enum { OF_SECOND = 1, FIX_HEADER = 2, FIX_TAG = 4, FROM_MEMBER = 8, JOINED = 16 };
+enum { ISA_AT = 6 }; /* the two bits above say with which instruction set, at most */
 
 static const uint64_t NUMBERS[N_SESSIONS] = {0x1000, 0x2000};
 static const uint32_t N_MEMBERS[N_SESSIONS] = {3, 4}, N_OBSERVERS[N_SESSIONS] = {1, 0};
 static const uint32_t PAYLOADS[N_SESSIONS] = {64, 128};
 
 size_t fediac_most_answers(const Job *job);
+int fediac_set_isa(int cap);
 int fediac_is_job_valid(const Job *job, size_t register_bytes, size_t payload_bytes);
 
 static Session sessions[N_SESSIONS];
@@ -88,7 +89,6 @@ static void open_session(size_t i) {
 }
 
 static void open_loop(void) {
-    fediac_isa_in_use = ISA_BASELINE;
     size_t n_most = 0;
     for (size_t i = 0; i < N_SESSIONS; i++) {
         open_session(i);
@@ -220,6 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     while (n_bytes >= N_OPS_BYTES) {
         size_t n_given = min_size(data[2] | (size_t)data[3] << 8, MAX_DATAGRAM);
         n_given = min_size(n_given, n_bytes - N_OPS_BYTES);
+        fediac_set_isa(data[0] >> ISA_AT);
         arrive(data + N_OPS_BYTES, n_given, data[0], data[1]);
         data += N_OPS_BYTES + n_given;
         n_bytes -= N_OPS_BYTES + n_given;

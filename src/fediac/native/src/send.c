@@ -54,8 +54,18 @@ TARGET_AVX2 static void find_chosen_avx2(reader *reader, size_t n_wanted) {
     find_chosen_body(reader, n_wanted);
 }
 
-/* Within a word no branch depends on its bits: sixteen offsets are written, the chosen
-   ones first, and the next sixteen overwrite the surplus. */
+enum { FEW = 6 }; /* bits of a word, more than most have where one in twenty is set */
+
+/* Write the offsets of a word's first FEW bits; the next ones overwrite what is behind
+   its last one. */
+INLINE_AVX512 void write_few(uint64_t word, size_t next, uint32_t *offsets) {
+    for (int i = 0; i < FEW; i++, word &= word - 1)
+        offsets[i] = (uint32_t)(next + _tzcnt_u64(word));
+}
+
+/* Hardly a branch depends on a word's bits: a few offsets are always written, or where
+   there are more sixteen at a time, the chosen ones first, and the next sixteen
+   overwrite the surplus. */
 TARGET_AVX512 static void find_chosen_avx512(reader *reader, size_t n_wanted) {
     const __m512i places =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -63,7 +73,12 @@ TARGET_AVX512 static void find_chosen_avx512(reader *reader, size_t n_wanted) {
     uint64_t skipped = reader->skipped;
     for (; n_found < n_wanted; next += 64, skipped = 0) {
         uint64_t word = gia_word(reader, next) & ~skipped;
-        if (!word) continue;
+        size_t n_here = (size_t)_mm_popcnt_u64(word);
+        if (n_here <= FEW) {
+            write_few(word, next, reader->offsets + n_found);
+            n_found += n_here;
+            continue;
+        }
         for (size_t part = 0; part < 64; part += 16, word >>= 16) {
             __mmask16 mask = (__mmask16)word;
             __m512i first = _mm512_set1_epi32((int)(next + part));
@@ -82,15 +97,11 @@ TARGET_AVX512 static void find_chosen_avx512(reader *reader, size_t n_wanted) {
 
 CALL_ISA(static, find_chosen, (reader *reader, size_t n_wanted), (reader, n_wanted))
 
-INLINE void gather_body(const float *values, const uint32_t *offsets, size_t n,
-                        float *restrict chosen) {
+/* One by one: instructions that gather are slower on many processors. */
+static void gather(const float *values, const uint32_t *offsets, size_t n,
+                   float *restrict chosen) {
     for (size_t i = 0; i < n; i++) chosen[i] = values[offsets[i]];
 }
-
-FOR_EACH_ISA(static, gather,
-             (const float *values, const uint32_t *offsets, size_t n,
-              float *restrict chosen),
-             (values, offsets, n, chosen))
 
 /* fediac.core.quantize.Grid; a lane that is sent has `bits` bits. */
 typedef struct {

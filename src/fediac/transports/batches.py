@@ -19,6 +19,12 @@ Rows = npt.NDArray[Any]
 BATCH_PACKETS = 4096
 """Packets built at a time: 6 MB, however many clients there are."""
 
+
+def batch_bytes(payload_bytes: int) -> int:
+    """Return the bytes of a whole batch of packets."""
+    return BATCH_PACKETS * (HEADER_BYTES + payload_bytes)
+
+
 _BITS = {Kind.TALLY: 1, Kind.MAX: 0, Kind.BLOCK_SUM: 32}
 """Bits of an item in a packet; for sums and pairs, its header has them."""
 
@@ -32,11 +38,20 @@ class Batches:
     Args:
         fields: Header fields that all packets share.
         payload_bytes: Room for items in a packet.
+        out: Memory for the packets, so that those written before are gone with each
+            call; where it does not suffice, and by default, they get new memory.
     """
 
-    def __init__(self, fields: Mapping[str, int], payload_bytes: int) -> None:
+    def __init__(
+        self,
+        fields: Mapping[str, int],
+        payload_bytes: int,
+        *,
+        out: Bytes | None = None,
+    ) -> None:
         self._fields = {"magic": MAGIC, "version": VERSION, **fields}
         self._row = np.dtype([("header", HEADER), ("payload", "u1", (payload_bytes,))])
+        self._out = np.zeros(0, dtype=np.uint8) if out is None else out
 
     def empty(self, clients: npt.ArrayLike, *, is_bare: bool = False) -> Rows:
         """Return one packet without items from each of ``clients``.
@@ -46,11 +61,18 @@ class Batches:
             is_bare: There is no room for items.
         """
         row = _BARE if is_bare else self._row
-        batch = np.zeros(len(np.asarray(clients)), dtype=row)
+        batch = self._zeros(len(np.asarray(clients)), row)
         batch["header"]["client"] = clients
         for name, value in self._fields.items():
             batch["header"][name] = value
         return batch
+
+    def _zeros(self, n_packets: int, row: np.dtype[Any]) -> Rows:
+        n_bytes = n_packets * row.itemsize
+        if not 0 < n_bytes <= len(self._out):
+            return np.zeros(n_packets, dtype=row)
+        self._out[:n_bytes] = 0
+        return self._out[:n_bytes].view(row)
 
     def pieces(
         self, packed: Mapping[int, Bytes], layout: Pieces, packets: tuple[int, int]

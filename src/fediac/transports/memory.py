@@ -40,6 +40,7 @@ from fediac.transports.batches import (
     Bytes,
     Integers,
     Rows,
+    batch_bytes,
     bytes_of,
     gather,
     groups,
@@ -78,6 +79,8 @@ class MemoryTransport:
         self._job = job
         self._before = switch.counters
         self._n_exchanges = 0
+        # Every batch and its answers are in the same memory as those before.
+        self._written = np.empty(batch_bytes(self.payload_bytes), dtype=np.uint8)
         self._room = Room()
 
     @property
@@ -124,7 +127,7 @@ class MemoryTransport:
         if isinstance(asked, IndexedSum):
             fields |= {"aux": asked.size, "bits": asked.bits}
             fields["flags"] = int(Flag.NARROW) if asked.is_narrow else 0
-        return Batches(fields, self.payload_bytes)
+        return Batches(fields, self.payload_bytes, out=self._written)
 
     def _tally(self, requests: Mapping[int, Tally], packets: Batches) -> Consensus:
         first = next(iter(requests.values()))

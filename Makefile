@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python $(PIP_INSTALL)
 PACKAGES := $(shell find src -name __init__.py)
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(PACKAGES) $(wildcard src/fediac/native/src/*.[ch])
 
-.PHONY: help venv demo test test-flower lint format bench bench-flower mutants fuzz soak-network model docs dist try-dist clean
+.PHONY: help venv demo test test-flower lint format bench bench-flower mutants fuzz sanitize soak-network model docs dist try-dist clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -76,6 +76,9 @@ mutants: $(STAMP)  ## put mistakes into a copy of the code: the tests must notic
 FUZZ_SECONDS ?= 20
 fuzz: $(STAMP)  ## search for packets that the compiled switch cannot bear; needs clang
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+sanitize: $(STAMP)  ## the tests of the C kernels, with a library that checks its addresses; needs GCC
+	$(BIN)/python -m tests.sanitize
 
 soak: $(STAMP)  ## clients, coordinators and switches in bad worlds, for millions of steps
 	$(BIN)/python -m tests.property.sessions

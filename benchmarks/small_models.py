@@ -29,7 +29,7 @@ ALGORITHMS: dict[str, Callable[[int], Compressor]] = {
     "fediac, dense lanes": lambda n: fediac.FediAC(n, lanes="dense"),
     "fediac, the paper's": lambda n: fediac.FediAC(n, n_votes="5%", bits="bound"),
     "fediac, lean": fediac.FediAC.lean,
-    "fediac, lean, auto": lambda n: fediac.FediAC.lean(n, n_votes="auto"),
+    "fediac, lean, 2 %": lambda n: fediac.FediAC.lean(n, n_votes="2%"),
 }
 
 

@@ -185,7 +185,10 @@ class TestSimulate:
             assert words in result.out
 
     def test_few_bytes_have_digits_that_say_something(self, fediac: Command) -> None:
-        words = ("--dim=3010", "--clients=10", "--set", "preset=lean")
+        words = (
+            *("--dim=3010", "--clients=10"),
+            *("--set", "preset=lean", "--set", "n_votes=2%"),
+        )
         text = " ".join(fediac("simulate", *words).out.split())
         payload, wire = re.findall(r"([\d.]+) MiB", text)
         assert 0.0 < float(payload) < float(wire) < 0.05

@@ -86,10 +86,15 @@ from fediac.errors import ArgumentError
 BitsRule = Literal["auto", "tuned", "bound", "adaptive", "coarse"]
 BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
+VotesRule = Literal["auto", "few"]
+
 AUTO: Literal["auto"] = "auto"
 """As in the paper, but for small models, of which it has none."""
 
 _PAPER_VOTES = "5%"
+
+_SHARES: Mapping[str, str] = MappingProxyType({AUTO: _PAPER_VOTES, "few": "2%"})
+"""Rule -> the share of all entries that is voted for, where that is enough."""
 
 _LEAST_VOTES = 1024
 """Entries whose levels fill about a packet: fewer save no packet, but lose progress."""
@@ -112,7 +117,7 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
         "lean": Preset(
             "the least traffic to an accuracy, by one rule for all data",
             settings={
-                "n_votes": "2%",
+                "n_votes": "few",
                 "threshold": "25%",
                 "growth": 0.05,
                 "bits": "coarse",
@@ -133,9 +138,9 @@ class FediAC(ErrorFeedback):
 
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
-            ``auto`` is the paper's 5 %, but at least 1,024 entries, or all there are:
-            fewer save no packet, and in models of a few thousand entries they cost
-            much of the progress.
+            ``auto`` is the paper's 5 % and ``few`` 2 %, but at least 1,024 entries, or
+            all there are: fewer save no packet, and in models of a few thousand entries
+            they cost much of the progress.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
         bits: Width of the switch's sums (b). With ``bound``, each client fits a power
             law to its first update and asks for the smallest width above the paper's
@@ -174,7 +179,7 @@ class FediAC(ErrorFeedback):
 
     PRESETS: ClassVar[Mapping[str, Preset]] = _PRESETS
 
-    n_votes: Share | Literal["auto"] = AUTO
+    n_votes: Share | VotesRule = AUTO
     threshold: Share = "15%"
     bits: int | BitsRule = AUTO
     law: Law = "bernoulli"
@@ -199,7 +204,7 @@ class FediAC(ErrorFeedback):
         check_clip(self.clip)
         check_rule(self.lanes)
         check_growth(self.growth)
-        if self.n_votes != AUTO:
+        if self.n_votes not in _SHARES:
             check_share("n_votes", self.n_votes)
         self.votes_needed  # noqa: B018 - there must be so many clients
         if not isinstance(self.law, str) or self.law not in LAWS:
@@ -256,9 +261,11 @@ class FediAC(ErrorFeedback):
         return following.count_votes(state)
 
     def _usual_votes(self, dim: int) -> int:
-        if self.n_votes != AUTO:
+        share = _SHARES.get(str(self.n_votes))
+        if share is None:
             return count_share("n_votes", self.n_votes, of=dim, what="dim")
-        return max(_paper_votes(dim), min(_LEAST_VOTES, dim))
+        shared = count_share("n_votes", share, of=dim, what="dim")
+        return max(shared, min(_LEAST_VOTES, dim))
 
     def doubts(self, dim: int) -> Iterator[str]:
         """Yield what speaks against these settings in a model of so many entries."""

@@ -53,7 +53,7 @@ def test_a_budget_knows_the_width_that_was_agreed_on(bits: Any) -> None:
 
 def test_votes_are_the_same_without_a_budget() -> None:
     plain = FediAC.lean(N_CLIENTS)
-    assert plain.count_votes(DIM, State()) == plain.count_votes(DIM) == 400
+    assert plain.count_votes(DIM, State()) == plain.count_votes(DIM) == 1024
 
 
 def test_more_than_all_entries_is_not_voted_for() -> None:

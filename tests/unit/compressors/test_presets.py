@@ -67,6 +67,14 @@ def test_few_votes_in_a_small_model_are_doubted() -> None:
     ]
 
 
+def test_lean_votes_for_2_percent_but_for_no_fewer_than_fill_a_packet() -> None:
+    lean = FediAC.lean(8)
+    votes = [lean.count_votes(dim) for dim in (900, 3010, 51_200, 105_866)]
+    assert votes == [900, 1024, 1024, 2118]
+    assert list(lean.doubts(3010)) == []
+    assert FediAC(8, n_votes="few").count_votes(3010) == 1024
+
+
 def test_lean_is_its_preset_and_takes_other_settings() -> None:
     lean = FediAC.lean(20)
     assert lean == FediAC(20, **FediAC.PRESETS["lean"].settings)

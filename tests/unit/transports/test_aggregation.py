@@ -205,7 +205,7 @@ def test_wire_view_counts_the_packets_that_the_switch_saw(
 def test_votes_too_few_for_such_updates_are_warned_of() -> None:
     updates = [np.ones(3010, np.float32)] * 3
     with pytest.warns(UserWarning, match="^clients vote for 61 of 3,010 par") as warned:
-        aggregate(updates, FediAC.lean(3), seed=1, round_number=1)
+        aggregate(updates, FediAC(3, n_votes="2%"), seed=1, round_number=1)
     assert [each.filename for each in warned] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

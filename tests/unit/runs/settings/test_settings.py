@@ -123,7 +123,7 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"n_votes": 2.0}},
-            'fediac.n_votes must be a whole number, a share such as "5%" or "auto", '
+            'fediac.n_votes must be a whole number, a share such as "5%", "auto" or "few", '
             "got 2.0",
         ),
         (
@@ -286,7 +286,8 @@ def test_an_override_within_what_is_no_table_is_refused(tmp_path: Path) -> None:
 def test_a_file_is_blamed_for_what_it_says_itself(tmp_path: Path) -> None:
     path = write(tmp_path, "[fediac]\nn_votes = 2.0\nthreshold = 2\n")
     message = (
-        'fediac.n_votes must be a whole number, a share such as "5%" or "auto", got 2.0'
+        'fediac.n_votes must be a whole number, a share such as "5%", "auto" or "few", '
+        "got 2.0"
     )
     with refuses(f"{path}: {message}", ConfigError):
         read_settings(path, ["fediac.threshold=4"])

@@ -123,8 +123,8 @@ def test_unknown_keys_are_errors_with_the_nearest_name_or_all(
         ),
         (
             {"fediac": {"n_votes": 2.0}},
-            'fediac.n_votes must be a whole number, a share such as "5%", "auto" or "few", '
-            "got 2.0",
+            'fediac.n_votes must be a whole number, a share such as "5%", "auto" or '
+            '"few", got 2.0',
         ),
         (
             {"fediac": {"n_votes": "many"}},

@@ -42,18 +42,25 @@ def trained(arrays: Model, client: int) -> Model:
     return out
 
 
-def make_app(mod: Mod = compress_mod) -> ClientApp:
+def make_app(
+    mod: Mod = compress_mod, n_examples: Sequence[Any] = (3,) * N_CLIENTS
+) -> ClientApp:
     app = ClientApp(mods=[mod])
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         record = message.content.array_records["arrays"]
         before = {key: each.numpy() for key, each in record.items()}
-        after = trained(before, int(context.node_config["partition-id"]))
+        client = int(context.node_config["partition-id"])
+        after = trained(before, client)
         message.content["arrays"] = ArrayRecord(
             {key: Array(np.asarray(each)) for key, each in after.items()}
         )
-        message.content["metrics"] = MetricRecord({"num-examples": 3, "loss": 0.5})
+        metrics: dict[str, Any] = {"loss": 0.5}
+        said = n_examples[client % len(n_examples)]
+        if said is not None:
+            metrics["num-examples"] = said
+        message.content["metrics"] = MetricRecord(metrics)
         del message.content["config"]
         return Message(message.content, reply_to=message)
 
@@ -78,11 +85,13 @@ def in_memory(
     settings: dict[str, Any],
     n_rounds: int,
     absent: Sequence[tuple[int, int]] = (),
+    weights: Sequence[int] | None = None,
 ) -> tuple[Model, Any, list[Any]]:
     """Return the model, states and results of rounds by `fediac.aggregate`.
 
     Args:
         absent: (round, client), both as `aggregate` numbers them.
+        weights: How much clients count; None: all the same.
     """
     model: Model = start()
     states: Any = None
@@ -92,6 +101,10 @@ def in_memory(
             None if (number, client) in absent else trained(model, client)
             for client in range(N_CLIENTS)
         ]
+        counted = None
+        if weights is not None:
+            present = zip(models, weights, strict=True)
+            counted = [None if each is None else weight for each, weight in present]
         result = fediac.aggregate(
             models,
             find(algorithm)(N_CLIENTS, **settings),
@@ -99,6 +112,7 @@ def in_memory(
             seed=SEED,
             round_number=number,
             states=states,
+            weights=counted,
         )
         model, states = result.model, result.states
         history.append(result)

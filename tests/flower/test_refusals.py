@@ -52,14 +52,14 @@ def test_a_server_of_another_version_is_refused_with_both(monkeypatch: Any) -> N
     monkeypatch.setattr(server_messages, "VERSION", 0)
     assert refusal(CompressMod()) == (
         "node 1 refuses: the server speaks version 0 of fediac.flower's messages, this "
-        "client version 1: install the same fediac on both"
+        "client version 2: install the same fediac on both"
     )
 
 
 def test_a_client_of_another_version_is_refused_with_both(monkeypatch: Any) -> None:
     monkeypatch.setattr(mod_module, "VERSION", 0)
     assert refusal(CompressMod()) == (
-        "node 1 speaks version 0 of fediac.flower's messages, the server version 1: "
+        "node 1 speaks version 0 of fediac.flower's messages, the server version 2: "
         "install the same fediac on both"
     )
 

@@ -66,6 +66,20 @@ def weight_factors(weights: Mapping[int, int]) -> dict[int, float]:
     }
 
 
+def agreed_factor(weight: int, totals: Totals, *, n_clients: int) -> float:
+    """Return what a client's update is multiplied by, as the switch has answered.
+
+    Args:
+        weight: This client's.
+        totals: The answer to what it asked first in its round.
+        n_clients: Clients that its compressor was made for.
+    """
+    limit = level_limit(bits=WEIGHT_BITS, n_clients=n_clients)
+    lane = int(unpack_lanes(totals.lanes, 1, totals.bits)[0])
+    total = lane - totals.n_clients * limit
+    return _factor(weight, total=total, n_clients=totals.n_clients)
+
+
 def _factor(weight: int, *, total: int, n_clients: int) -> float:
     # Exact whole numbers, rounded once: equal weights give 1.
     return weight * n_clients / total
@@ -123,6 +137,4 @@ class Weighted(Wrapper):
                 phase=WEIGHTS_PHASE,
             )
         )
-        n_clients = totals.n_clients
-        total = int(unpack_lanes(totals.lanes, 1, totals.bits)[0]) - n_clients * limit
-        return _factor(self.weight, total=total, n_clients=n_clients)
+        return agreed_factor(self.weight, totals, n_clients=self.n_clients)

@@ -12,8 +12,10 @@ import numpy as np
 
 from fediac.compressors import FedAvg, SwitchML
 from fediac.compressors.protocol import Compressor, Outcome, State
-from fediac.core.exchange import Exchange, ServerSum
+from fediac.compressors.weighted import Weighted, agreed_factor
+from fediac.core.exchange import Exchange, ServerSum, Totals
 from fediac.core.rng import Stream
+from fediac.errors import RemoteProtocolError
 from fediac.sessions.messages import Step
 from fediac.sessions.replay import Replay
 from fediac.transports.forms import Form
@@ -77,22 +79,38 @@ class PairRun:
         trained: This client's update.
         state: What it keeps between rounds.
         place: Who it is.
+        weight: How much it counts: clients agree on the sum of all weights first, and
+            statistics wait for that; None: all count alike.
     """
 
     def __init__(
-        self, compressor: Compressor, trained: Trained, state: State, place: Place
+        self,
+        compressor: Compressor,
+        trained: Trained,
+        state: State,
+        place: Place,
+        weight: int | None = None,
     ) -> None:
+        if weight is not None:
+            compressor = Weighted(compressor, weight)
         self.compressor = compressor
         stream = Stream(place.seed, place.round_number, place.client)
         self._learned = Replay(compressor.run_round(trained.learned, state, stream))
+        self._statistics, self._place = trained.statistics, place
         self._beside: Replay | None = None
-        if trained.statistics is not None:
-            beside = _for_statistics(self._learned.asked, place.n_members)
-            stream = Stream(
-                place.seed, place.round_number, place.client, STATISTICS_PHASE
-            )
-            round_ = beside.run_round(trained.statistics, State(), stream)
-            self._beside = Replay(round_)
+        self._weight = weight
+        if weight is None:
+            self._begin_beside(1.0)
+
+    def _begin_beside(self, factor: float) -> None:
+        """Run the round of statistics, once it is known how much they count."""
+        if self._statistics is None:
+            return
+        place = self._place
+        beside = _for_statistics(self._learned.asked, place.n_members)
+        stream = Stream(place.seed, place.round_number, place.client, STATISTICS_PHASE)
+        changes = self._statistics * factor
+        self._beside = Replay(beside.run_round(changes, State(), stream))
 
     @property
     def asked(self) -> tuple[Exchange, ...]:
@@ -117,11 +135,23 @@ class PairRun:
 
     def feed(self, step: Step) -> None:
         """Go on with the answers to what was asked."""
+        if self._weight is not None:
+            self._learned.feed(step)
+            self._begin_beside(self._factor(self._weight, step))
+            self._weight = None
+            return
         n_learned = self.n_learned
         if n_learned:
             self._learned.feed(step[:n_learned])
         if self._beside is not None and self._beside.asked:
             self._beside.feed(step[n_learned:])
+
+    def _factor(self, weight: int, step: Step) -> float:
+        """Return what the clients' agreement on weights makes of this one's."""
+        (totals,) = step
+        if not isinstance(totals, Totals):
+            raise RemoteProtocolError("clients must agree on their weights first")
+        return agreed_factor(weight, totals, n_clients=self.compressor.n_clients)
 
     def feed_all(self, steps: Sequence[Step]) -> None:
         """Go on with the answers of several steps."""

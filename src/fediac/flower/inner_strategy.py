@@ -20,7 +20,7 @@ class Inner:
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         self.arrays_key: str = getattr(strategy, "arrayrecord_key", "arrays")
-        self._weight_key: str = getattr(strategy, "weighted_by_key", "num-examples")
+        self.weight_key: str = getattr(strategy, "weighted_by_key", "num-examples")
 
     def aggregate(
         self,
@@ -41,13 +41,13 @@ class Inner:
         stand_in.content = RecordDict(
             {
                 self.arrays_key: array_record(model),
-                "metrics": MetricRecord({self._weight_key: weight}),
+                "metrics": MetricRecord({self.weight_key: weight}),
             }
         )
         arrays, metrics = self.strategy.aggregate_train(server_round, [stand_in])
         combine = getattr(self.strategy, "train_metrics_aggr_fn", None)
         if combine is not None and all(each.metric_records for each in contents):
-            metrics = combine(contents, self._weight_key)
+            metrics = combine(contents, self.weight_key)
         if arrays is None:
             return dict(model), metrics
         return _typed(arrays_of(arrays), model), metrics
@@ -56,7 +56,7 @@ class Inner:
         found = []
         for content in contents:
             for record in content.metric_records.values():
-                weight: Any = record.get(self._weight_key, 0.0)
+                weight: Any = record.get(self.weight_key, 0.0)
                 found.append(float(weight))
         return found
 

@@ -18,8 +18,14 @@ from flwr.supercore import log
 
 from fediac.compressors import Compressor
 from fediac.compressors.protocol import State
+from fediac.compressors.weighted import check_weight
 from fediac.core.corrected import count_nonfinite
-from fediac.errors import FediacError, RemoteProtocolError
+from fediac.errors import (
+    ArgumentError,
+    ConfigError,
+    FediacError,
+    RemoteProtocolError,
+)
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.client_round import PairRun, Place, Trained
 from fediac.flower.holdings import disk_of
@@ -180,10 +186,13 @@ class _Client:
         arrays = arrays_of(record)
         del reply.content[key]
         try:
+            weight = _weight_of(reply, told["weight_key"], told["n_clients"])
             # In the model's own order: a client may have put them in another one.
             ordered = {name: arrays.pop(name) for name in model if name in arrays}
             update = Trained.between(form, {**ordered, **arrays})
-            run = self._run(self._keep(update, told))
+            run = self._run(self._keep(update, weight, told))
+        except ConfigError as error:
+            return self._reply(message, refusal=str(error))
         except FediacError as error:
             return self._reply(message, problem=str(error))
         parcel = Parcel()
@@ -191,7 +200,9 @@ class _Client:
             parcel.add_all("asked", run.asked)
         return self._reply(reply, parcel=parcel)
 
-    def _keep(self, update: Trained, told: Mapping[str, Any]) -> Start:
+    def _keep(
+        self, update: Trained, weight: int | None, told: Mapping[str, Any]
+    ) -> Start:
         """Keep an update until a committed session has counted it.
 
         One of an earlier round that none has counted goes into the residual; one of
@@ -215,6 +226,8 @@ class _Client:
             "n_clients": told["n_clients"],
             "seed": told["seed"],
         }
+        if weight is not None:
+            kept["weight"] = weight
         if update.statistics is not None:
             kept["statistics"] = update.statistics
         work = Work(told["round"], kept)
@@ -308,7 +321,8 @@ class _Client:
             kept["seed"], work.round_number, kept["place"], len(start.members)
         )
         compressor = self._compressor(kept["n_clients"], update)
-        return PairRun(compressor, update, self._holds.state, place)
+        weight = kept.get("weight")
+        return PairRun(compressor, update, self._holds.state, place, weight)
 
     def _save(self, holdings: Holdings) -> None:
         self._disk.save(holdings)
@@ -322,6 +336,29 @@ class _Client:
         parcel.values |= self._said | said
         parcel.values["unsettled"] = attempt.start.session if attempt else 0
         return _reply(message, parcel)
+
+
+def _weight_of(reply: Message, key: str, n_clients: int) -> int | None:
+    """Return how much a client counts, as its own metrics say; None: as all others.
+
+    Raises:
+        ConfigError: They do not say.
+        FediacError: No client can count as much as that.
+    """
+    if not key:
+        return None
+    records = reply.content.metric_records.values()
+    said: Any = next((each[key] for each in records if key in each), None)
+    if said is None:
+        raise ConfigError(
+            f"train must reply with the metric {key!r}, by which clients count with "
+            "weights='examples'"
+        )
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
+    if not isinstance(said, int):
+        raise ArgumentError(key, f"must be a whole number, got {said!r}")
+    return check_weight(key, said, n_clients=n_clients)
 
 
 def _reply(message: Message, parcel: Parcel) -> Message:

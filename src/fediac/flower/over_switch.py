@@ -108,7 +108,7 @@ class Road:
         self._coordinator: Coordinator | None = None
         self._is_told = False
 
-    def suits(self, compressor: Compressor, dim: int) -> bool:
+    def suits(self, compressor: Compressor, dim: int, *, name: str) -> bool:
         """Return whether a switch can add all that an algorithm sends."""
         if not sends_to_server(compressor, dim):
             return True
@@ -118,7 +118,7 @@ class Road:
                 WARNING,
                 "fediac: %s sends floats to a far server, which is this ServerApp: not "
                 "over the switch",
-                type(compressor).__name__.lower(),
+                name,
             )
         return False
 

@@ -12,7 +12,7 @@ import numpy as np
 from fediac.errors import UpdateError
 from fediac.transports.forms import BufferRule, Form, find_form
 
-VERSION = 1
+VERSION = 2
 """The version of these messages; both sides must have the same."""
 
 Ask = Literal["train", "answers", "switch", "evaluate", "settle"]

@@ -93,10 +93,10 @@ class Server:
         desk.begin_round(number, arrays, [m.metadata.dst_node_id for m in asked], grid)
         if asked:
             run = self._observer(len(asked))  # refuses settings that do not fit
-            suits = self._road is not None and self._road.suits(
-                run.compressor, desk.dim
+            road, name = self._road, self.settings.algorithm.name
+            desk.goes_by_road = road is not None and road.suits(
+                run.compressor, desk.dim, name=name
             )
-            desk.goes_by_road = suits
         return desk.ask("train", asked)
 
     def ask_to_evaluate(
@@ -203,7 +203,8 @@ class Server:
         dim = len(trained.learned)
         compressor = self.settings.algorithm.make(n_clients=len(places), dim=dim)
         place = Place(self.settings.seed, places.number, _OBSERVER, n_members)
-        return PairRun(compressor, trained, State(), place)
+        weight = 1 if self.settings.weight_key else None
+        return PairRun(compressor, trained, State(), place, weight)
 
     # By messages
 

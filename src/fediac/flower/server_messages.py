@@ -7,7 +7,7 @@ to have it. If it lacks something all the same, it says so and is sent that.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from logging import WARNING
-from typing import Any
+from typing import Any, Literal
 
 from flwr.app import ArrayRecord, Message, MessageType, RecordDict
 from flwr.serverapp import Grid
@@ -34,6 +34,9 @@ _AFTER = ("evaluate", "settle")
 """What is asked when the round's sessions are over."""
 
 _MAX_PASSES = 3
+Weights = Literal["equal", "examples"]
+"""How much clients count in a mean."""
+
 """A node lacks a verdict and then a model, at most."""
 
 
@@ -47,6 +50,8 @@ class ServerSettings:
         averages: Whether batch norm's statistics are averaged.
         enough: With fewer clients a round is given up.
         road: The switch to go over; None: by Flower's messages.
+        weight_key: Which of a client's metrics says how much it counts in the mean;
+            empty: all count alike.
     """
 
     algorithm: Algorithm
@@ -54,6 +59,7 @@ class ServerSettings:
     averages: bool
     enough: int
     road: RoadSettings | None = None
+    weight_key: str = ""
 
 
 @dataclass(slots=True)
@@ -205,6 +211,7 @@ class Desk:
                 "model_round": self.places.number,
                 "digest": self.digest,
                 "session": session,
+                "weight_key": settings.weight_key,
                 "keeps": self.places.keep,
             }
         )

@@ -9,7 +9,7 @@ take part in a round, nobody keeps a model, as next time most would get it anywa
 from collections.abc import Callable, Iterable, Mapping
 from logging import INFO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
@@ -34,7 +34,7 @@ from fediac.flower.inner_strategy import Inner
 from fediac.flower.over_switch import RoadSettings
 from fediac.flower.server import Server
 from fediac.flower.server_journal import Book
-from fediac.flower.server_messages import ServerSettings
+from fediac.flower.server_messages import ServerSettings, Weights
 
 _NEED_EVERY_MODEL = (
     Bulyan,
@@ -57,13 +57,17 @@ class CompressedStrategy(Strategy):
 
     Args:
         strategy: The app's own, such as FedAvg, FedProx or FedAdam: it samples clients
-            and gets the mean model. Its average is over clients, not over examples.
+            and gets the mean model.
         algorithm: What compresses, as ``fediac list`` names it, such as fediac, or
             ``module:name`` of your own.
         seed: Of all that clients draw.
         statistics: Batch norm's running statistics: ``average`` them as a dense sum of
             24 bits, or ``leave`` them as they were.
         enough: With fewer clients a round is given up; what they trained goes into
+        weights: How much clients count in the mean: ``equal``, all the same, or by
+            their ``examples``, as FedAvg counts them: what clients say in the metric
+            that it weighs by, ``num-examples`` unless the strategy names another. They
+            agree on the sum first, in one message round more.
             their residuals.
         grace_s: Once ``enough`` clients have replied, how long to wait for the others;
             None: until Flower's timeout, or until Flower knows that they are gone.
@@ -89,6 +93,7 @@ class CompressedStrategy(Strategy):
         folder: str | Path | None = None,
         switch: str | None = None,
         mtu: int = 1500,
+        weights: str = "equal",
         key_over: str = "",
         **settings: Any,  # noqa: ANN401 - an algorithm's own
     ) -> None:
@@ -106,8 +111,17 @@ class CompressedStrategy(Strategy):
         self._book = Book(None if folder is None else Path(folder))
         road = None if switch is None else RoadSettings(switch, mtu, key_over)
         known = ServerSettings(
-            Algorithm(algorithm, settings), seed, statistics == "average", enough, road
+            Algorithm(algorithm, settings),
+            seed,
+            averages=statistics == "average",
+            enough=enough,
+            weight_key=self._inner.weight_key if weights == "examples" else "",
+            road=road,
         )
+        if weights not in get_args(Weights):
+            raise ArgumentError(
+                "weights", f"must be equal or examples, got {weights!r}"
+            )
         self._server = Server(known, self._book, self._inner)
         self._enough, self._grace_s = enough, grace_s
         self._behind = 0

@@ -4,6 +4,9 @@ Flower 1.41 keeps the state of a node in memory, so it is gone when a SuperNode 
 folder named in the node's config outlives that:
 
     flower-supernode --node-config 'fediac-folder="/var/lib/fediac"' ...
+
+Nodes of a simulation are all in one process. There the server may name a folder of its
+own machine, and a node's state has nothing but the place of its files in there.
 """
 
 from collections.abc import Mapping
@@ -13,6 +16,8 @@ from typing import Any
 from flwr.app import ArrayRecord, ConfigRecord, Context, RecordDict
 
 from fediac.compressors.protocol import State
+from fediac.errors import RunError
+from fediac.flower.nodes_folder import MARK
 from fediac.flower.records import Parcel, array_record, arrays_of
 from fediac.remote.client_disk import ClientDisk
 from fediac.sessions.client import Attempt, Disk, Holdings, Work
@@ -22,19 +27,46 @@ FOLDER_KEY = "fediac-folder"
 """The key of a node's config that names its folder."""
 
 _PREFIX = "fediac.kept."
+_PLACE = f"{_PREFIX}place"
 
 
-def disk_of(context: Context, job: int) -> Disk:
+def disk_of(context: Context, job: int, told: str = "") -> Disk:
     """Return where the client of this node keeps what it must not forget.
+
+    Where a node has begun to, it goes on.
 
     Args:
         context: The node's.
         job: Which job it is for; others' holdings are left alone.
+        told: A folder that the server has made for simulated nodes. One that is not on
+            this machine is of no use.
+
+    Raises:
+        RunError: The node's files are not on this machine, or not any more.
     """
-    folder = context.node_config.get(FOLDER_KEY)
-    if folder is None:
-        return StateDisk(context.state, job)
-    return ClientDisk(Path(str(folder)) / f"{job:016x}")
+    own = context.node_config.get(FOLDER_KEY)
+    if own is not None:
+        return ClientDisk(Path(str(own)) / f"{job:016x}")
+    in_state = StateDisk(context.state, job)
+    place = context.state.config_records.get(_PLACE)
+    if place is not None and place["job"] == job:
+        return _disk_at(Path(str(place["folder"])))
+    if in_state.has_any or not told or not (Path(told) / MARK).is_file():
+        return in_state
+    name = context.node_config.get("partition-id", context.node_id)
+    folder = Path(told) / f"{job:016x}" / str(name)
+    context.state[_PLACE] = ConfigRecord({"job": job, "folder": str(folder)})
+    return ClientDisk(folder, is_synced=False)
+
+
+def _disk_at(folder: Path) -> ClientDisk:
+    if not folder.exists():
+        raise RunError(
+            f"{folder}: a node's residual is there, and the folder is not on this "
+            "machine; where nodes run on several machines, nodes_folder must be on a "
+            "disk that they share, or 'memory'"
+        )
+    return ClientDisk(folder, is_synced=False)
 
 
 class StateDisk:
@@ -49,11 +81,17 @@ class StateDisk:
         self._state = state
         self._job = job
 
+    @property
+    def has_any(self) -> bool:
+        """Whether something was saved."""
+        numbers = self._state.config_records.get(f"{_PREFIX}numbers")
+        return numbers is not None and numbers["job"] == self._job
+
     def load(self) -> Holdings | None:
         """Return what was saved last; None: nothing yet."""
-        numbers = self._state.config_records.get(f"{_PREFIX}numbers")
-        if numbers is None or numbers["job"] != self._job:
+        if not self.has_any:
             return None
+        numbers = self._state.config_records[f"{_PREFIX}numbers"]
         work = attempt = None
         if "work.round" in numbers:
             given = {**self._arrays("work"), **self._values("work.")}

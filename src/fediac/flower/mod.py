@@ -98,7 +98,7 @@ class _Client:
         self._algorithm = algorithm
         self._told = told
         self._context = context
-        self._disk = disk_of(context, told.values["job"])
+        self._disk = disk_of(context, told.values["job"], told.values["folder"])
         self._holds = self._disk.load() or Holdings(Model(-1, {}))
         self._said: dict[str, Any] = {}
 

@@ -20,6 +20,7 @@ from fediac.flower.client_round import PairRun, Place, Trained
 from fediac.flower.grid import collect
 from fediac.flower.inner_strategy import Inner
 from fediac.flower.metrics import RoundMetrics
+from fediac.flower.nodes_folder import NodesFolder
 from fediac.flower.over_messages import Asked, Carrier
 from fediac.flower.over_switch import Road, places_of
 from fediac.flower.protocol_version import digest_of
@@ -54,13 +55,16 @@ class Server:
         settings: How.
         book: What it must not forget.
         inner: The app's own strategy.
+        folder: Where simulated nodes keep what they hold.
     """
 
-    def __init__(self, settings: ServerSettings, book: Book, inner: Inner) -> None:
+    def __init__(
+        self, settings: ServerSettings, book: Book, inner: Inner, folder: NodesFolder
+    ) -> None:
         self.settings = settings
         self._book, self._inner = book, inner
         self._metrics = RoundMetrics()
-        self._desk = Desk(settings, book, inner.arrays_key, self._metrics)
+        self._desk = Desk(settings, book, inner.arrays_key, self._metrics, folder)
         self._road: Road | None = None
 
     def begin(self, initial: ArrayRecord, timeout: float) -> tuple[int, ArrayRecord]:

@@ -17,6 +17,7 @@ from fediac.errors import ConfigError
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.metrics import RoundMetrics
 from fediac.flower.nodes import Peer, Places
+from fediac.flower.nodes_folder import NodesFolder
 from fediac.flower.over_messages import Traffic
 from fediac.flower.over_switch import RoadSettings
 from fediac.flower.protocol_version import (
@@ -33,10 +34,10 @@ from fediac.transports.forms import Form
 _AFTER = ("evaluate", "settle")
 """What is asked when the round's sessions are over."""
 
-_MAX_PASSES = 3
 Weights = Literal["equal", "examples"]
 """How much clients count in a mean."""
 
+_MAX_PASSES = 3
 """A node lacks a verdict and then a model, at most."""
 
 
@@ -49,17 +50,17 @@ class ServerSettings:
         seed: Of all that clients draw.
         averages: Whether batch norm's statistics are averaged.
         enough: With fewer clients a round is given up.
-        road: The switch to go over; None: by Flower's messages.
         weight_key: Which of a client's metrics says how much it counts in the mean;
             empty: all count alike.
+        road: The switch to go over; None: by Flower's messages.
     """
 
     algorithm: Algorithm
     seed: int
     averages: bool
     enough: int
-    road: RoadSettings | None = None
     weight_key: str = ""
+    road: RoadSettings | None = None
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ class Desk:
         book: Knows how sessions ended.
         arrays_key: What the app's strategy calls the model in messages.
         metrics: Hears what clients say of their last session.
+        folder: Where simulated nodes keep what they hold.
 
     Attributes:
         peers: Node -> what is believed of it.
@@ -101,6 +103,7 @@ class Desk:
         book: Book,
         arrays_key: str,
         metrics: RoundMetrics,
+        folder: NodesFolder,
     ) -> None:
         self.settings = settings
         self._book, self._arrays_key, self._metrics = book, arrays_key, metrics
@@ -114,6 +117,7 @@ class Desk:
         self.timeout: float | None = None
         self.goes_by_road = False
         self._question: Question | None = None
+        self._folder, self._told_folder = folder, ""
 
     def take_arrays(self, model: dict[str, Any]) -> None:
         """From now on, nodes should have this model."""
@@ -131,7 +135,9 @@ class Desk:
         self.places = Places.among(number, nodes)
         if nodes:
             self.places.session = self._book.number(number, sorted(nodes))
-            self.places.keep = 2 * len(nodes) >= len(list(grid.get_node_ids()))
+            there = list(grid.get_node_ids())
+            self.places.keep = 2 * len(nodes) >= len(there)
+            self._told_folder = self._folder.path_for(there)
 
     def end_round(self, number: int, arrays: ArrayRecord, grid: Grid) -> None:
         """Go on to what comes after a round's sessions."""
@@ -205,14 +211,15 @@ class Desk:
                 "round": self.places.number,
                 "seed": settings.seed,
                 "averages": settings.averages,
+                "weight_key": settings.weight_key,
                 "n_clients": len(self.places),
                 "place": self.places.of.get(node, -1),
                 "model_key": self._arrays_key,
                 "model_round": self.places.number,
                 "digest": self.digest,
                 "session": session,
-                "weight_key": settings.weight_key,
                 "keeps": self.places.keep,
+                "folder": self._told_folder,
             }
         )
         if peer.session and (peer.session != session or ask in _AFTER):

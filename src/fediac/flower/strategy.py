@@ -31,6 +31,7 @@ from fediac.errors import ArgumentError
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.grid import PromptGrid
 from fediac.flower.inner_strategy import Inner
+from fediac.flower.nodes_folder import NodesFolder
 from fediac.flower.over_switch import RoadSettings
 from fediac.flower.server import Server
 from fediac.flower.server_journal import Book
@@ -63,15 +64,19 @@ class CompressedStrategy(Strategy):
         seed: Of all that clients draw.
         statistics: Batch norm's running statistics: ``average`` them as a dense sum of
             24 bits, or ``leave`` them as they were.
-        enough: With fewer clients a round is given up; what they trained goes into
         weights: How much clients count in the mean: ``equal``, all the same, or by
             their ``examples``, as FedAvg counts them: what clients say in the metric
             that it weighs by, ``num-examples`` unless the strategy names another. They
             agree on the sum first, in one message round more.
+        enough: With fewer clients a round is given up; what they trained goes into
             their residuals.
         grace_s: Once ``enough`` clients have replied, how long to wait for the others;
             None: until Flower's timeout, or until Flower knows that they are gone.
         folder: Where journal and model outlive the ServerApp.
+        nodes_folder: Where simulated nodes keep their residuals: a folder, or
+            ``memory``. ``auto``: in memory; from 100 nodes on in files below
+            ``folder``, or in a temporary one. Others than simulated nodes have
+            ``fediac-folder`` in their config.
         switch: ``HOST:PORT`` of a running ``fediac switch``, which then adds votes and
             levels; by messages where it cannot be reached. The key of its jobs is
             $FEDIAC_KEY.
@@ -88,12 +93,13 @@ class CompressedStrategy(Strategy):
         *,
         seed: int = 0,
         statistics: str = "average",
+        weights: str = "equal",
         enough: int = 1,
         grace_s: float | None = None,
         folder: str | Path | None = None,
+        nodes_folder: str | Path = "auto",
         switch: str | None = None,
         mtu: int = 1500,
-        weights: str = "equal",
         key_over: str = "",
         **settings: Any,  # noqa: ANN401 - an algorithm's own
     ) -> None:
@@ -107,8 +113,14 @@ class CompressedStrategy(Strategy):
             raise ArgumentError(
                 "statistics", f"must be average or leave, got {statistics!r}"
             )
+        if weights not in get_args(Weights):
+            raise ArgumentError(
+                "weights", f"must be equal or examples, got {weights!r}"
+            )
         self._inner = Inner(strategy)
-        self._book = Book(None if folder is None else Path(folder))
+        own_folder = None if folder is None else Path(folder)
+        self._book = Book(own_folder)
+        self._nodes = NodesFolder(str(nodes_folder), own_folder)
         road = None if switch is None else RoadSettings(switch, mtu, key_over)
         known = ServerSettings(
             Algorithm(algorithm, settings),
@@ -118,11 +130,7 @@ class CompressedStrategy(Strategy):
             weight_key=self._inner.weight_key if weights == "examples" else "",
             road=road,
         )
-        if weights not in get_args(Weights):
-            raise ArgumentError(
-                "weights", f"must be equal or examples, got {weights!r}"
-            )
-        self._server = Server(known, self._book, self._inner)
+        self._server = Server(known, self._book, self._inner, self._nodes)
         self._enough, self._grace_s = enough, grace_s
         self._behind = 0
         self._n_rounds: int | None = None
@@ -199,6 +207,7 @@ class CompressedStrategy(Strategy):
         With a folder that has rounds behind it, these are not run again: ``num_rounds``
         counts them, too.
         """
+        self._nodes.begin(grid)
         behind, arrays = self._server.begin(initial_arrays, timeout)
         self._behind, self._n_rounds = behind, num_rounds
         if behind:

@@ -25,10 +25,13 @@ class ClientDisk:
 
     Args:
         folder: Created if there is none.
+        is_synced: Whether what is saved outlives the machine, and not only this
+            process.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_synced: bool = True) -> None:
         self.folder = folder
+        self._is_synced = is_synced
         folder.mkdir(parents=True, exist_ok=True)
         self._saved: Holdings | None = None
         self._names: dict[str, str] = {}
@@ -52,7 +55,7 @@ class ClientDisk:
         return self._saved
 
     def save(self, holdings: Holdings) -> None:
-        """Replace what was saved; it is on the disk before this returns."""
+        """Replace what was saved; it is on the disk before this returns, if synced."""
         names = dict(self._names)
         for name in _PARTS:
             part = getattr(holdings, name)
@@ -68,7 +71,8 @@ class ClientDisk:
         }
         self._write(f"{_LIST}.new", to_bytes(listed))
         (self.folder / f"{_LIST}.new").replace(self.folder / _LIST)
-        _sync_folder(self.folder)
+        if self._is_synced:
+            _sync_folder(self.folder)
         self._names, self._saved = names, holdings
         self._remove_others()
 
@@ -77,7 +81,8 @@ class ClientDisk:
             file.write(zlib.crc32(body).to_bytes(4, "little"))
             file.write(body)
             file.flush()
-            os.fsync(file.fileno())
+            if self._is_synced:
+                os.fsync(file.fileno())
 
     def _read(self, name: str) -> Any:  # noqa: ANN401 - whatever was saved
         path = self.folder / name

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from fediac.network.addresses import Endpoint
 from fediac.network.sockets import NO_SEGMENTS
+from fediac.selftest.peers import key_for
 from fediac.wire.control import Control, Cookie, Join, Open, read_control
 from fediac.wire.header import HEADER, HEADER_BYTES, MAGIC, PAYLOAD_BYTES, VERSION, Kind
 from fediac.wire.packet import decode, encode
@@ -143,10 +144,11 @@ def run_echo(load: ctypes.CDLL) -> Iterator[Server]:
         os.waitpid(pid, 0)
 
 
-def ask(peer: socket.socket, asked: Open | Join, key: bytes) -> Control:
+def ask(peer: socket.socket, asked: Open | Join) -> Control:
     """Return the answer to what is said, and said again with a cookie."""
     while True:
-        peer.send(tagged(encode(asked.write()), key))
+        packet = asked.write()
+        peer.send(tagged(encode(packet), key_for(packet, None)))
         answer = read_control(decode(peer.recv(0xFFFF)))
         if not isinstance(answer, Cookie):
             return answer
@@ -169,12 +171,12 @@ def clients_of(server: Server, *, joins: bool) -> Iterator[list[socket.socket]]:
         yield opened
 
 
-def join_all(clients: list[socket.socket], key: bytes) -> None:
+def join_all(clients: list[socket.socket]) -> None:
     """Open the session and let all clients join it."""
-    ask(clients[0], SESSION, key)
+    ask(clients[0], SESSION)
     for number, peer in enumerate(clients):
         join = Join(SESSION.session, number, 1, PAYLOAD_BYTES, is_observer=False)
-        ask(peer, join, key)
+        ask(peer, join)
 
 
 def make_packets(kind: Kind, exchange: int, key: bytes) -> npt.NDArray[np.uint8]:
@@ -260,7 +262,7 @@ def entrants(load: ctypes.CDLL) -> Iterator[list[Entrant]]:
         ):
             server = stack.enter_context(run_switch(joins=answers_join))
             peers = stack.enter_context(clients_of(server, joins=clients_join))
-            join_all(peers, server.key)
+            join_all(peers)
             entered.append(Entrant(name, unit, server, peers, joins=clients_join))
         yield entered
 
@@ -268,7 +270,7 @@ def entrants(load: ctypes.CDLL) -> Iterator[list[Entrant]]:
 def check_sums(server: Server) -> None:
     """Compare one sum of eight clients with what it must be."""
     with clients_of(server, joins=False) as clients:
-        join_all(clients, server.key)
+        join_all(clients)
         rows = make_packets(Kind.SUM, 0, server.key)
         for peer, row in zip(clients, rows[:, 0], strict=True):
             peer.send(row.tobytes())

@@ -74,7 +74,7 @@ def take_part(client: int, conductor: str, folder: Path) -> None:
         RECIPE,
         client=client,
         folder=folder / f"client-{client}",
-        key=key(),
+        key=key(),  # what the test gives clients is made of the job's
         wait_s=30.0,
         patience_s=1.0,
     ).run(lambda _, number: update_of(client, number))

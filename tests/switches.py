@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from fediac.network.addresses import Endpoint
+from fediac.selftest.peers import key_for
 from fediac.wire.control import (
     Close,
     Control,
@@ -120,7 +121,7 @@ class Peer:
 
     def send(self, packet: Packet, *, key: bytes | None = None) -> None:
         """Send a packet with its tag."""
-        made = session_key(key or self.key, packet.session)
+        made = key_for(packet, key or self.key)
         self.socket.send(tagged(encode(packet), made))
 
     def receive(self, timeout_s: float = _END_S) -> Packet:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fediac.transports.aggregation import aggregate
     from fediac.transports.vectors import RoundResult
     from fediac.transports.views import WIRE
+    from fediac.wire.tag import member_key
 
     __version__: str
 
@@ -62,6 +63,7 @@ __all__ = [
     "compare",
     "extend",
     "load_dataset",
+    "member_key",
     "partition",
 ]
 
@@ -85,6 +87,7 @@ _MODULES = {
     "fediac.remote.switch_client": ("SwitchClient",),
     "fediac.transports": ("WIRE", "RoundResult", "aggregate"),
     "fediac.sessions.replay": ("Compressing",),
+    "fediac.wire.tag": ("member_key",),
     "fediac.sim.network": ("Network",),
     "fediac.training.datasets": ("Dataset", "load_dataset"),
     "fediac.api.comparison": ("Comparison", "compare"),

@@ -1,18 +1,21 @@
 """Rounds over a running switch, with Flower as the control plane."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flwr.app import Message
 from flwr.serverapp.strategy import FedAvg
 
-from fediac.errors import ArgumentError, SessionError
+import fediac
+from fediac.errors import ArgumentError, ConfigError, SessionError
 from fediac.flower import CompressedStrategy, over_switch
+from fediac.wire.tag import session_key
 from tests.flower.apps import N_CLIENTS, SEED, in_memory, make_app, record_of, start
 from tests.flower.local_grid import LocalGrid
 from tests.flower.test_rounds import FEDIAC, asks, require_same, round_of
-from tests.switches import RunningSwitch, running_switch
+from tests.switches import KEY, RunningSwitch, running_switch
 
 
 @pytest.fixture
@@ -92,20 +95,65 @@ def test_floats_go_to_the_server_app_and_not_over_the_switch(
 
 
 @pytest.mark.parametrize(
-    ("address", "key_over", "is_told"),
-    [
-        ("127.0.0.1:4900", "", True),
-        ("[::1]:4900", "", True),
-        ("10.1.2.3:4900", "", False),
-        ("10.1.2.3:4900", "tls", True),
-    ],
+    ("address", "key_over"),
+    [("127.0.0.1:4900", ""), ("[::1]:4900", ""), ("10.1.2.3:4900", "tls")],
 )
-def test_the_key_is_told_over_tls_or_on_the_loopback_only(
-    monkeypatch: pytest.MonkeyPatch, address: str, key_over: str, is_told: object
+def test_clients_are_told_the_session_s_key_and_not_the_job_s(
+    monkeypatch: pytest.MonkeyPatch, address: str, key_over: str
 ) -> None:
-    monkeypatch.setenv("FEDIAC_KEY", "ab" * 32)
     settings = over_switch.RoadSettings(address, key_over=key_over)
-    assert ("key" in over_switch.Road(settings, job=1).told()) == is_told
+    own = session_key(KEY, 5)
+    assert "key" not in over_switch.Road(settings, job=1).told(own)
+    monkeypatch.setenv("FEDIAC_KEY", KEY.hex())
+    assert over_switch.Road(settings, job=1).told(own)["key"] == own
+
+
+def test_a_key_is_told_over_tls_or_on_the_loopback_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grid = LocalGrid(make_app(), N_CLIENTS)
+    monkeypatch.setenv("FEDIAC_KEY", KEY.hex())
+    with pytest.raises(ConfigError) as caught:
+        run("10.1.2.3:4900", grid, **FEDIAC)
+    assert str(caught.value) == (
+        "switch 10.1.2.3:4900 has a key, and clients are told a key for each session "
+        "over Flower's connections: these must be TLS, and key_over must say so with "
+        "'tls'"
+    )
+    assert not grid.sent  # before anybody was asked or told anything
+
+
+def test_members_cannot_open_or_close_sessions_with_what_they_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    def fault(_node: int, message: Message) -> str | None:
+        values = message.content.config_records["fediac"]
+        if values["ask"] == "switch":
+            told.append(dict(values))
+        assert KEY.hex() not in str(values)
+        assert KEY not in values.values()
+        return None
+
+    path = tmp_path / "switch.key"
+    path.write_text(KEY.hex())
+    path.chmod(0o600)
+    monkeypatch.setenv("FEDIAC_KEY", KEY.hex())
+    grid = LocalGrid(make_app(), N_CLIENTS, fault=fault)
+    with running_switch("--key-file", str(path)) as switch:
+        result = run(str(switch.endpoint), grid, **FEDIAC)
+        key, job = told[-1]["key"], told[-1]["job"]
+        with (
+            fediac.Coordinator(told[-1]["switch"], job=job, key=key) as coordinator,
+            pytest.raises(SessionError) as caught,
+        ):
+            coordinator.open(N_CLIENTS)
+    assert "the switch has another key for this job" in str(caught.value)
+    model, _, _ = in_memory("fediac", FEDIAC, 2)
+    require_same(result.arrays, model)
+    assert result.train_metrics_clientapp[2]["fediac-over-switch"] == 1
+    assert len({each["key"] for each in told}) == 2  # one for each session
 
 
 def test_another_word_for_tls_is_refused() -> None:

@@ -9,7 +9,7 @@ from fediac.switch.keys import Address, Keyring
 from fediac.switch.sessions import Datagram, Member
 from fediac.wire.control import Cookie, Open, read_control
 from fediac.wire.packet import decode, encode
-from fediac.wire.tag import session_key, tagged
+from fediac.wire.tag import opening_key, tagged
 from tests.fuzz.inputs import (
     MEMBERS,
     PAYLOADS,
@@ -52,7 +52,7 @@ def open_plane() -> ControlPlane:
 
 
 def _prove(plane: ControlPlane, asked: Open) -> None:
-    key = session_key(None, asked.session)
+    key = opening_key(None, asked.session)
     ((_, data),) = plane.receive([(HOME, tagged(encode(asked.write()), key))], 0)
     cookie = read_control(decode(data))
     assert isinstance(cookie, Cookie)

@@ -12,6 +12,7 @@ import pytest
 import fediac
 from fediac.errors import ArgumentError, SessionError
 from fediac.network.addresses import Endpoint
+from fediac.wire.tag import session_key
 from tests.support import bytes_of, refuses
 from tests.switch_roles import (
     FIRST,
@@ -178,16 +179,28 @@ def test_with_a_key_over_ipv6_all_is_the_same_and_another_key_is_refused(
     )
     cast = cast_of(stack, tmp_path, str(running.endpoint), FEDIAC_KEY=KEY.hex())
     conductor = cast.conductor(2, N_CLIENTS)
-    cast.environment["FEDIAC_KEY"] = bytes(32).hex()
-    stranger = cast.client(0)
-    _, err = stranger.communicate(timeout=END_S)
-    assert stranger.returncode == 1
-    assert f"{cast.address}: the other side has another key for this job" in err
-    cast.environment["FEDIAC_KEY"] = KEY.hex()
+    for other in (bytes(32), KEY):  # clients have no use for the job's own
+        cast.environment["FEDIAC_KEY"] = other.hex()
+        stranger = cast.client(0)
+        _, err = stranger.communicate(timeout=END_S)
+        assert stranger.returncode == 1
+        assert f"{cast.address}: the other side has another key for this job" in err
+    own = fediac.member_key(KEY)
+    cast.environment["FEDIAC_KEY"] = own.hex()
     clients = [cast.client(i) for i in range(N_CLIENTS)]
     for process in (conductor, *clients):
         require_well(process)
     require_as_in_memory(tmp_path, 2)
+    # With the members' key, and all that is in their folders, nobody opens a session.
+    records = committed_rounds(tmp_path)
+    held = b"".join(each.read_bytes() for each in tmp_path.glob("client-*/*"))
+    keys = [session_key(KEY, each.session) for each in records]
+    assert not any(key in held for key in (KEY, *keys))
+    with (
+        fediac.Coordinator(str(running.endpoint), job=1, key=own) as coordinator,
+        pytest.raises(SessionError, match="another key for this job"),
+    ):
+        coordinator.open(N_CLIENTS)
 
 
 # Silence: each has its own message, within a bound that is a setting.

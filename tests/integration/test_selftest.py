@@ -104,7 +104,12 @@ def test_attacks_change_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("mistake", "kind"),
-    [("tags", "cross_job"), ("addresses", "replayed"), ("cookies", "replayed")],
+    [
+        ("tags", "cross_job"),
+        ("addresses", "replayed"),
+        ("cookies", "replayed"),
+        ("openings", "member"),
+    ],
 )
 def test_a_switch_that_lets_strangers_in_is_noticed(
     mistake: str, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -22,6 +22,7 @@ from fediac.core.rng import Stream
 from fediac.errors import SessionError
 from fediac.wire.header import VERSION, Flag, Kind, Reason
 from fediac.wire.packet import Packet, encode
+from fediac.wire.tag import session_key
 from tests.integration.command import Command
 from tests.support import normal_update, refuses
 from tests.switches import KEY, RunningSwitch, running_switch
@@ -189,8 +190,12 @@ def test_another_jobs_key_is_refused(keyed: RunningSwitch) -> None:
                 address,
                 session=session.number,
                 client=0,
-                key=OTHER_KEY,
+                key=session_key(OTHER_KEY, session.number),
                 patience_s=0.3,
+            )
+        with refuses("key must be a session's, of 16 bytes, got 32"):
+            fediac.SwitchClient(
+                address, session=session.number, client=0, key=OTHER_KEY
             )
 
 

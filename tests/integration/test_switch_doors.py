@@ -54,12 +54,11 @@ def run_round(
     coordinator: fediac.Coordinator,
     address: str,
     compressor: Compressor,
-    key: bytes | None = None,
 ) -> tuple[int, Outcome, list[tuple[Outcome, Ledger]]]:
     """Run one round and commit it: its session, what was observed, what clients got."""
     with coordinator.open(N, round_number=1) as session, ThreadPoolExecutor(N) as pool:
         clients = [
-            pool.submit(take_part, address, session.number, i, compressor, key)
+            pool.submit(take_part, address, session.number, i, compressor, session.key)
             for i in range(N)
         ]
         observed = observe(session, compressor)
@@ -97,7 +96,7 @@ def test_a_job_with_a_key_is_served_over_ipv4_and_ipv6(
     with running_switch("--key-file", str(path), listen=f"{host}:0") as running:
         address = str(running.endpoint)
         with fediac.Coordinator(address, job=1, key=KEY) as coordinator:
-            _, observed, clients = run_round(coordinator, address, compressor, KEY)
+            _, observed, clients = run_round(coordinator, address, compressor)
         like = normal_update(DIM)
         for outcome, _ in clients:
             mean = outcome.mean.dense(like)

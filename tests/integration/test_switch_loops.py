@@ -15,6 +15,7 @@ from fediac.network.native_loop import NativeLoop
 from fediac.network.python_loop import MAX_PACKET_BYTES, PythonLoop, clock_us
 from fediac.network.sockets import NO_SEGMENTS, open_socket
 from fediac.network.switch_process import Loop
+from fediac.selftest.peers import key_for
 from fediac.switch.control import ControlPlane, Limits
 from fediac.switch.counters import Counters
 from fediac.switch.job import Job
@@ -113,7 +114,7 @@ def _received(peer: socket.socket) -> Iterator[bytes]:
 
 
 def _tagged(packet: Packet) -> bytes:
-    return tagged(encode(packet), session_key(KEY, packet.session))
+    return tagged(encode(packet), key_for(packet, KEY))
 
 
 @contextmanager

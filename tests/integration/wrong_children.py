@@ -22,6 +22,7 @@ from fediac.switch import control
 from fediac.switch.pipeline import Answers, Switch
 from fediac.switch.sessions import Session
 from fediac.wire.header import HEADER_BYTES, Kind
+from fediac.wire.tag import is_tag_right, tagged
 
 _process = Switch.process
 
@@ -73,11 +74,27 @@ def _leak() -> None:
     vars_of.receive = receive_and_keep
 
 
+def _open_for_members() -> None:
+    """Let who has a session's key open and close it, too."""
+    coordinate = control.ControlPlane._coordinate
+
+    def open_for_all(self: Any, address: bytes, data: bytes, *more: Any) -> Any:
+        asked = more[0]
+        keys = self._keys
+        if is_tag_right(data, keys.session_key(asked.job, asked.session)):
+            data = tagged(data, keys.opening_key(asked.job, asked.session))
+        return coordinate(self, address, data, *more)
+
+    vars_of: Any = control.ControlPlane
+    vars_of._coordinate = open_for_all
+
+
 MISTAKES: dict[str, Callable[[], Any]] = {
     "switch": lambda: setattr(Switch, "process", _add_one),
     "client": _keep_what_counts,
     "leak": _leak,
     "tags": _accept_tags,
+    "openings": _open_for_members,
     "addresses": lambda: setattr(Session, "is_at", lambda *_: True),
     "cookies": lambda: setattr(control, "cookie_of", lambda *_: 7),
 }

@@ -29,7 +29,6 @@ from fediac.errors import (
 from fediac.flower.algorithm import Algorithm
 from fediac.flower.client_round import PairRun, Place, Trained
 from fediac.flower.holdings import disk_of
-from fediac.flower.over_switch import own_key
 from fediac.flower.protocol_version import VERSION, digest_of, form_of, version_problem
 from fediac.flower.records import Parcel, array_record, arrays_of, count_bytes
 from fediac.names import is_own
@@ -284,7 +283,7 @@ class _Client:
                 told["switch"],
                 session=start.session,
                 client=members.index(work.update["place"]),
-                key=own_key() or told.get("key"),
+                key=told.get("key"),
                 mtu=told["mtu"],
             ) as way:
                 while not run.is_over:

@@ -19,7 +19,7 @@ from fediac.compressors import Compressor
 from fediac.compressors.forecast import sends_to_server
 from fediac.compressors.protocol import Outcome, Round, ask
 from fediac.core.exchange import Answer
-from fediac.errors import ArgumentError, SessionError
+from fediac.errors import ArgumentError, ConfigError, SessionError
 from fediac.flower.client_round import PairRun
 from fediac.network.addresses import Endpoint
 from fediac.network.key_file import VARIABLE, parse_key
@@ -43,9 +43,9 @@ class RoadSettings:
     Attributes:
         address: ``HOST:PORT``.
         mtu: The longest IP packet that all paths take.
-        key_over: ``tls``: Flower's connections are, so the job's key may be told to
-            clients over them. Otherwise they are told it only if the switch is on the
-            loopback; they have it as $FEDIAC_KEY.
+        key_over: ``tls``: Flower's connections are, so clients may be told the keys
+            of sessions over them. Otherwise they may only if the switch, and so all
+            that reaches it, is on the loopback.
     """
 
     address: str
@@ -63,7 +63,7 @@ class RoadSettings:
 
     @property
     def may_tell_key(self) -> bool:
-        """Whether clients may be told the key by Flower's messages."""
+        """Whether clients may be told keys by Flower's messages."""
         host = self.address.rpartition(":")[0].strip("[]")
         is_loopback = host == "localhost"
         with suppress(ValueError):
@@ -100,11 +100,21 @@ class Road:
     Args:
         settings: Which switch.
         job: The job's number.
+
+    Raises:
+        ConfigError: There is a key, and clients may not be told it.
     """
 
     def __init__(self, settings: RoadSettings, job: int) -> None:
         self.settings = settings
         self._job = job
+        self._key = own_key()
+        if self._key is not None and not settings.may_tell_key:
+            raise ConfigError(
+                f"switch {settings.address} has a key, and clients are told a key for "
+                "each session over Flower's connections: these must be TLS, and "
+                "key_over must say so with 'tls'"
+            )
         self._coordinator: Coordinator | None = None
         self._is_told = False
 
@@ -122,14 +132,17 @@ class Road:
             )
         return False
 
-    def told(self) -> dict[str, Any]:
-        """Return what clients must know of the switch."""
+    def told(self, key: bytes) -> dict[str, Any]:
+        """Return what clients must know of the switch and of a session there.
+
+        Args:
+            key: The session's; they are told it if the job has a key.
+        """
         told: dict[str, Any] = {
             "switch": self.settings.address,
             "mtu": self.settings.mtu,
         }
-        key = own_key()
-        if key is not None and self.settings.may_tell_key:
+        if self._key is not None:
             told["key"] = key
         return told
 
@@ -138,7 +151,7 @@ class Road:
         n_members: int,
         round_number: int,
         run: PairRun,
-        begin: Callable[[int], None],
+        begin: Callable[[int, bytes], None],
     ) -> Passage:
         """Return what became of a round's session at the switch.
 
@@ -146,7 +159,7 @@ class Road:
             n_members: How many clients take part.
             round_number: Which round.
             run: The server's own, which adds nothing.
-            begin: Called with the session's number when clients may join it.
+            begin: Called with the session's number and key when clients may join it.
         """
         passage = Passage()
         try:
@@ -154,7 +167,7 @@ class Road:
                 self._coordinator = Coordinator(
                     self.settings.address,
                     job=self._job,
-                    key=own_key(),
+                    key=self._key,
                     mtu=self.settings.mtu,
                     patience_s=_PATIENCE_S,
                     silence_s=_SILENCE_S,
@@ -164,7 +177,7 @@ class Road:
                 n_members, round_number=round_number
             ) as session:
                 passage.number = session.number
-                begin(session.number)
+                begin(session.number, session.key)
                 session.run(as_round(run, passage.steps))
         except SessionError as error:
             passage.steps.clear()

@@ -289,11 +289,17 @@ class Server:
         return None, members
 
     def _begin_by_road(
-        self, road: Road, number: int, members: list[int], ids: list[str], session: int
+        self,
+        road: Road,
+        number: int,
+        members: list[int],
+        ids: list[str],
+        session: int,
+        key: bytes,
     ) -> None:
         """Tell members of a session that is open at the switch."""
         self._book.note(session, number, members)
-        told = road.told()
+        told = road.told(key)
         messages = self._desk.tell_members("switch", session, members, **told)
         if self._desk.grid is not None:
             ids += self._desk.grid.push_messages(messages)

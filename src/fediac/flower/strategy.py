@@ -79,10 +79,10 @@ class CompressedStrategy(Strategy):
             ``fediac-folder`` in their config.
         switch: ``HOST:PORT`` of a running ``fediac switch``, which then adds votes and
             levels; by messages where it cannot be reached. The key of its jobs is
-            $FEDIAC_KEY.
+            $FEDIAC_KEY of the ServerApp; clients are told one for each session.
         mtu: The longest IP packet that all paths to the switch take.
-        key_over: ``tls``: Flower's connections are, and clients are told the key over
-            them. Else they have it as $FEDIAC_KEY, unless all is on the loopback.
+        key_over: ``tls``: Flower's connections are, which a switch with a key needs
+            unless it is on the loopback.
         settings: The algorithm's, such as ``n_votes="1%"``; ``preset="lean"``.
     """
 

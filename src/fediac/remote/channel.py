@@ -1,9 +1,10 @@
 """Values over a TCP connection, between a coordinator and one client.
 
-Each side says hello with a nonce; from both nonces and the job's key follows the key of
-a tag that every later frame has, with its number and its direction. So nobody without
-the job's key is listened to, and no frame counts twice or elsewhere. Nothing is
-encrypted. Nothing blocks: bytes wait here until the socket takes them.
+Each side says hello with a nonce; from both nonces and the members' key follows the key
+of a tag that every later frame has, with its number and its direction. So nobody
+without the members' key is listened to, and no frame counts twice or elsewhere. Nothing
+is encrypted but the keys of sessions. Nothing blocks: bytes wait here until the socket
+takes them.
 """
 
 import hashlib
@@ -14,10 +15,10 @@ import struct
 from contextlib import suppress
 from typing import Any
 
-from fediac.errors import RemoteProtocolError, SessionError
+from fediac.errors import LocalProtocolError, RemoteProtocolError, SessionError
 from fediac.remote.codec import from_bytes, to_bytes
 
-VERSION = 1
+VERSION = 2
 _HELLO = struct.Struct(">6sH16s")
 _MAGIC = b"fediac"
 _FRAME = struct.Struct(">Q16s")
@@ -32,7 +33,7 @@ class Channel:
 
     Args:
         connection: Connected; it is made not to block.
-        key: Of the job; None: it has none.
+        key: The job's for its members; None: it has none.
         is_server: Whether this is the coordinator's side.
 
     Attributes:
@@ -47,7 +48,7 @@ class Channel:
         connection.settimeout(0.0)
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._job_key, self._is_server = key, is_server
+        self._shared_key, self._is_server = key, is_server
         self._limit = SHORT if is_server else LONG
         self._nonce = secrets.token_bytes(16)
         self._key: bytes | None = None
@@ -82,6 +83,18 @@ class Channel:
         self._out += _FRAME.pack(len(body), tag)
         self._out += body
         self.flush()
+
+    def veil(self, key: bytes, session: int) -> bytes:
+        """Return a session's key as it travels, or the key from that."""
+        if self._key is None:
+            raise LocalProtocolError("both sides must have said hello before")
+        cover = hashlib.blake2b(
+            session.to_bytes(8, "big"),
+            digest_size=len(key),
+            key=self._key,
+            person=b"fediac veil",
+        ).digest()
+        return bytes(a ^ b for a, b in zip(key, cover, strict=True))
 
     def flush(self) -> None:
         """Give the socket what it takes."""
@@ -143,7 +156,10 @@ class Channel:
         del self._in[: _HELLO.size]
         nonces = self._nonce + theirs if self._is_server else theirs + self._nonce
         self._key = hashlib.blake2b(
-            nonces, digest_size=32, key=self._job_key or b"", person=b"fediac channel"
+            nonces,
+            digest_size=32,
+            key=self._shared_key or b"",
+            person=b"fediac channel",
         ).digest()
         waiting, self._waiting = self._waiting, []
         for value in waiting:

@@ -41,6 +41,7 @@ class _Task:
     """A client's round: what its process is sent, all in NumPy's arrays."""
 
     session: int
+    key: bytes = field(repr=False)
     place: int
     compressor: Compressor
     update: Any
@@ -65,7 +66,6 @@ class _Address:
     """Where the switch is, and how to talk to it."""
 
     switch: str
-    key: bytes | None = field(repr=False)
     mtu: int
     patience_s: float
 
@@ -93,7 +93,7 @@ class ClientProcesses(RemoteSwitch):
         super().__init__(
             address, key=key, wait_s=wait_s, mtu=mtu, patience_s=patience_s
         )
-        self._address = _Address(address, key, mtu, patience_s)
+        self._address = _Address(address, mtu, patience_s)
         self._workers: dict[int, _Worker] = {}
 
     def pids(self) -> dict[int, int]:
@@ -234,6 +234,7 @@ def _task(opened: Opened, place: int, client: ClientRound, round_number: int) ->
     residual = None if state.residual is None else _to_numpy(state.residual)
     return _Task(
         opened.opening.session,
+        opened.key,
         place,
         client.compressor,
         _to_numpy(client.update),
@@ -294,7 +295,7 @@ def _run(task: _Task, address: _Address) -> _Done:
         address.switch,
         session=task.session,
         client=task.place,
-        key=address.key,
+        key=task.key,
         mtu=address.mtu,
         patience_s=address.patience_s,
     ) as door:

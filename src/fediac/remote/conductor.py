@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from fediac.sessions.coordinator import (
 from fediac.sessions.messages import Alive, Hello, Model, Over, Refused, Status, Word
 from fediac.sessions.replay import Recipe
 from fediac.wire.header import payload_of
+from fediac.wire.tag import member_key
 
 _BACKLOG = 1024
 _MAX_CONNECTIONS = 2048
@@ -91,7 +92,8 @@ class Conductor:
         job: The job's number, 0..2**63-1.
         journal: A file: what was committed outlives this process.
         listen: ``HOST:PORT`` for clients; port 0 takes any that is free.
-        key: Of the job; None: the switch has none.
+        key: Of the job, which stays here: clients have what `fediac.member_key` makes
+            of it; None: the switch has none.
         mtu: The longest IP packet that all paths to the switch take.
         bounds: How long to wait for what.
         insecure: Listen for other machines without a key, too.
@@ -116,7 +118,8 @@ class Conductor:
     ) -> None:
         if not 0 <= job < 1 << 63:
             raise ArgumentError("job", f"must be in 0..2**63-1, got {job}")
-        self._switch, self._key, self._bounds = switch, key, bounds
+        self._switch, self._bounds = switch, bounds
+        self._key = None if key is None else member_key(key)
         self._selector = selectors.DefaultSelector()
         self._peers: dict[socket.socket, _Peer] = {}
         self._missed: set[int] = set()
@@ -370,7 +373,7 @@ class Conductor:
         if is_same and (peer.channel.has_waiting or now_us < peer.told_us + _REPEAT_US):
             return False
         peer.told, peer.told_us = word.gist, now_us
-        peer.channel.send(word)
+        peer.channel.send(_veiled(word, peer.channel))
         return True
 
     def _drop(self, peer: _Peer) -> None:
@@ -381,6 +384,15 @@ class Conductor:
         peer.channel.close()
         if peer.client is not None:
             self._machine.forget(peer.client)
+
+
+def _veiled(word: Word, channel: Channel) -> Word:
+    """Return a word with its session's key as it travels."""
+    start = word.start
+    if start is None:
+        return word
+    key = channel.veil(start.key, start.session)
+    return replace(word, start=replace(start, key=key))
 
 
 def _listen(endpoint: Endpoint) -> socket.socket:

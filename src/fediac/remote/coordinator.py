@@ -198,6 +198,11 @@ class OpenSession:
         return self._seat.session
 
     @property
+    def key(self) -> bytes:
+        """The session's key, for its clients: it is of no use in any other."""
+        return self._seat.key
+
+    @property
     def payload_bytes(self) -> int:
         """Room for items in a packet."""
         return self._seat.payload_bytes

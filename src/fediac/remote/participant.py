@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Participant:
         recipe: How a round is run, the same as the conductor's.
         client: Its number, the same in all rounds.
         folder: What it must not forget; created if there is none.
-        key: Of the job; None: it has none.
+        key: What `fediac.member_key` makes of the job's; None: it has none.
         switch: ``HOST:PORT`` of the switch, where that is not what the conductor says.
         wait_s: How long to try again where there is no conductor, or none any more.
         patience_s: How long the switch may be silent.
@@ -73,7 +74,7 @@ class Participant:
         self._endpoint = Endpoint.parse(conductor, name="conductor")
         self._switch = switch and Endpoint.parse(switch, name="switch")
         self._key, self._wait_s = key, wait_s
-        self._settings = ClientSettings(client, recipe, key, patience_of(patience_s))
+        self._settings = ClientSettings(client, recipe, patience_of(patience_s))
         self._channel: Channel | None = None
         self._link: Link | None = None
         self._said: Status | None = None
@@ -226,7 +227,7 @@ class Participant:
     def _obey(self, machine: Client, said: Any) -> None:  # noqa: ANN401 - anything
         match said:
             case Word():
-                machine.hear(said, clock_us())
+                machine.hear(self._unveiled(said), clock_us())
             case Hello():
                 self._find_switch(said)
             case Refused():
@@ -238,6 +239,14 @@ class Participant:
                 self._is_over = True
             case _:
                 pass
+
+    def _unveiled(self, word: Word) -> Word:
+        """Return a word with its session's key as it is."""
+        start, channel = word.start, self._channel
+        if start is None or channel is None:
+            return word
+        key = channel.veil(start.key, start.session)
+        return replace(word, start=replace(start, key=key))
 
     def _find_switch(self, hello: Hello) -> None:
         """Open a way to the switch, unless there is one."""

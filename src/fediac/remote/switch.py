@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fediac.core.exchange import Answer, Exchange
@@ -139,7 +139,7 @@ class RemoteSwitch:
                 n_clients, asked.payload_bytes, opening.opened.register_bytes
             )
             try:
-                yield Opened(opening, home, layout)
+                yield Opened(opening, home, layout, session_key(self._key, self._last))
             finally:
                 opening.close(clock_us())
                 home.send(opening.send(clock_us()))
@@ -149,7 +149,9 @@ class RemoteSwitch:
         """Open a session, and let its members join."""
         with ExitStack() as stack:
             opened = stack.enter_context(self.open(len(members)))
-            seats = {client: self._seat(i) for i, client in enumerate(members)}
+            seats = {
+                client: self._seat(i, opened.key) for i, client in enumerate(members)
+            }
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
             }
@@ -159,23 +161,24 @@ class RemoteSwitch:
             finally:
                 self.n_resent += transport.n_resent
 
-    def _seat(self, place: int) -> Seat:
+    def _seat(self, place: int, key: bytes) -> Seat:
         return Seat(
             self._last,
             place,
             self._payload_bytes,
-            session_key(self._key, self._last),
+            key,
             patience_us=self._patience_us,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session that the switch has opened, and the way to it."""
+    """A session that the switch has opened, its members' key, and the way to it."""
 
     opening: Opening
     home: Link
     layout: Layout
+    key: bytes = field(repr=False)
 
     @property
     def problem(self) -> SessionError | None:

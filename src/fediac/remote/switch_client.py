@@ -1,7 +1,8 @@
 """One client of one session, for who runs its rounds by themselves: the plainest door.
 
-Whoever opened the session tells its clients its number and their places; nothing else
-is needed to take part. `Participant` is the door for clients that may be killed.
+Whoever opened the session tells its clients its number, its key and their places;
+nothing else is needed to take part. `Participant` is the door for clients that may be
+killed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from fediac.switch.registers import Layout
 from fediac.transports.lockstep import run_lockstep
 from fediac.transports.register_count import RegisterCount
 from fediac.wire.header import payload_of
-from fediac.wire.tag import session_key
+from fediac.wire.tag import KEY_BYTES, session_key
 
 
 class SwitchClient:
@@ -31,7 +32,7 @@ class SwitchClient:
         address: ``HOST:PORT`` of the switch.
         session: The number of a session that is open, see `fediac.Coordinator`.
         client: This client's place among the members, counted from 0.
-        key: The job's; None: the switch has none.
+        key: The session's, `fediac.Coordinator` has it; None: the job has none.
         mtu: The longest IP packet that the path takes; all members' is the same.
         patience_s: How long the switch may be silent.
 
@@ -53,12 +54,16 @@ class SwitchClient:
         endpoint = Endpoint.parse(address, name="address")
         if not 0 < session < 1 << 64:
             raise ArgumentError("session", f"must be in 1..2**64-1, got {session}")
+        if key is not None and len(key) != KEY_BYTES:
+            raise ArgumentError(
+                "key", f"must be a session's, of {KEY_BYTES} bytes, got {len(key)}"
+            )
         payload_bytes = payload_of(mtu)
         seat = Seat(
             session,
             client,
             payload_bytes,
-            session_key(key, session),
+            session_key(None, session) if key is None else key,
             patience_us=patience_of(patience_s),
         )
         self.client = client

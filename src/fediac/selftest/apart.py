@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from fediac.errors import RunError
+from fediac.network.key_file import VARIABLE, parse_key
 from fediac.selftest.account import check_job
 from fediac.selftest.network import Network
 from fediac.selftest.processes import Child, Crew, Heard
 from fediac.selftest.results import Trial
 from fediac.selftest.roles import Job
+from fediac.wire.tag import member_key
 
 _LONGEST_PAUSE_S = 1.0
 """Between two kills."""
@@ -86,7 +88,10 @@ class Apart:
 
     def _start_client(self, number: int) -> Child:
         words = ("client", str(number), self._listen, *self._plan.job.words())
-        return self._crew.start(f"client-{number}", *words, into=self._said)
+        job_key = parse_key(self._crew.environment[VARIABLE], VARIABLE)
+        told = {VARIABLE: member_key(job_key).hex()}
+        name = f"client-{number}"
+        return self._crew.start(name, *words, into=self._said, environment=told)
 
     # What they say
 

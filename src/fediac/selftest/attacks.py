@@ -2,7 +2,8 @@
 
 A stranger has no key. It may know every packet that was ever sent, and may send from
 any address: what an honest member's own socket sends stands for what somebody else
-sends in its name. The neighbour is another job's coordinator, with that job's key.
+sends in its name. The neighbour is another job's coordinator, with that job's key. A
+member has the key of its session, and no other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fediac.selftest.peers import Peer, Victims, join_of, votes
+from fediac.selftest.peers import Peer, Victims, join_of, key_for, votes
 from fediac.wire.control import Alive, Close, Open
 from fediac.wire.header import HEADER_BYTES, MAGIC, VERSION, Flag, Kind
 from fediac.wire.packet import Packet, encode
@@ -123,7 +124,7 @@ def forged(scene: Scene) -> Iterator[Shot]:
             yield Shot(sender, data)
             yield Shot(sender, encode(replace(packet, tag=int(rng.integers(1 << 63)))))
             for key in (None, rng.bytes(16)):
-                made = session_key(key, packet.session)
+                made = key_for(packet, key)
                 yield Shot(sender, tagged(data, made), key=made)
 
 
@@ -167,7 +168,7 @@ def cross_job(scene: Scene) -> Iterator[Shot]:
     victims, own = scene.victims.asked, scene.neighbour
     sender = own.coordinator
     for packet in _wishes(victims):
-        key = session_key(sender.key, packet.session)
+        key = key_for(packet, sender.key)
         for each in (sender, own.members[0]):
             yield Shot(each, sender.tag(packet), key=key)
     cookies = {data[40:48] for data in sender.sent if data[3] == Kind.OPEN}
@@ -178,6 +179,29 @@ def cross_job(scene: Scene) -> Iterator[Shot]:
             asked = replace(victims, job=job, cookie=proof)
             for said in (close, asked, replace(asked, epoch=99)):
                 yield Shot(sender, sender.tag(said.write()))
+
+
+def member(scene: Scene) -> Iterator[Shot]:
+    """Yield what a member says to open and close sessions, by its session's key."""
+    victims = scene.victims
+    asked, coordinator = victims.asked, victims.coordinator
+    cookies = {data[40:48] for data in coordinator.sent if data[3] == Kind.OPEN}
+    own = session_key(coordinator.key, asked.session)
+    for cookie in sorted(cookies):
+        proof = int.from_bytes(cookie, "big")
+        said = replace(asked, cookie=proof)
+        for wish in (
+            Close(asked.session, asked.job, asked.epoch, proof),
+            Close(asked.session, asked.job, asked.epoch + 1, proof),
+            said,
+            replace(said, epoch=asked.epoch + 1),
+            replace(said, n_clients=1),
+            replace(said, session=asked.session + 1),
+            replace(said, session=asked.session + 1, job=scene.neighbour.asked.job),
+        ):
+            data = tagged(encode(wish.write()), own)
+            for sender in (*victims.members, coordinator, scene.stranger):
+                yield Shot(sender, data, key=own)
 
 
 def random(scene: Scene) -> Iterator[Shot]:
@@ -197,5 +221,6 @@ ATTACKS: Mapping[str, Callable[[Scene], Iterator[Shot]]] = {
     "truncated": truncated,
     "oversized": oversized,
     "cross_job": cross_job,
+    "member": member,
     "random": random,
 }

@@ -12,7 +12,7 @@ from fediac.wire.control import Close, Control, Cookie, Join, Open, read_control
 from fediac.wire.header import Flag, Kind
 from fediac.wire.packet import Packet, decode, encode
 from fediac.wire.status import Report, Status
-from fediac.wire.tag import is_tag_right, session_key, tagged
+from fediac.wire.tag import is_tag_right, opening_key, session_key, tagged
 
 _END_S = 30.0
 _TRY_S = 0.5
@@ -35,7 +35,7 @@ class Peer:
 
     def tag(self, packet: Packet) -> bytes:
         """Return a packet with the tag that this peer can make."""
-        return tagged(encode(packet), session_key(self.key, packet.session))
+        return tagged(encode(packet), key_for(packet, self.key))
 
     def send(self, packet: Packet) -> None:
         """Send a packet."""
@@ -88,6 +88,12 @@ class Peer:
                 came.append(self.socket.recv(_MAX_DATAGRAM))
             except BlockingIOError:
                 return came
+
+
+def key_for(packet: Packet, job_key: bytes | None) -> bytes:
+    """Return the key of a packet's tag, for who has the job's."""
+    opens = packet.kind in (Kind.OPEN, Kind.CLOSE)
+    return (opening_key if opens else session_key)(job_key, packet.session)
 
 
 @dataclass

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 from fediac.errors import RunError
@@ -180,20 +181,30 @@ class Crew:
         folder: Where their logs are.
         environment: What all are told.
         module: What they run; see `fediac.selftest.child`.
+
+    Attributes:
+        environment: That of all.
     """
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], module: str
     ) -> None:
         self.folder = folder
-        self._environment, self._module = environment, module
+        self.environment, self._module = environment, module
         self._children: list[Child] = []
 
-    def start(self, name: str, *words: str, into: Heard | None = None) -> Child:
+    def start(
+        self,
+        name: str,
+        *words: str,
+        into: Heard | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Child:
         """Start a process; what it says goes where it is told."""
         self._children = [each for each in self._children if each.is_alive]
         command = [sys.executable, "-m", self._module, str(os.getpid()), *words]
-        child = Child(name, command, self.folder, self._environment, into=into)
+        told = {**self.environment, **environment}
+        child = Child(name, command, self.folder, told, into=into)
         self._children.append(child)
         return child
 

@@ -25,7 +25,6 @@ from fediac.sessions.attendance import Attendance
 from fediac.sessions.member import Member, Seat
 from fediac.sessions.messages import Model, Start, Status, Step, Verdict, Word
 from fediac.sessions.replay import Recipe, Replay, replay
-from fediac.wire.tag import session_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +88,11 @@ class ClientSettings:
     Attributes:
         client: Its number, the same in all rounds.
         recipe: How it runs a round; the same for all clients.
-        job_key: From which the keys of sessions are made; None: there is none.
         patience_us: How long the switch may be silent.
     """
 
     client: int
     recipe: Recipe
-    job_key: bytes | None = field(default=None, repr=False)
     patience_us: int = 5_000_000
 
 
@@ -239,12 +236,13 @@ class Client:
         is_new = holds.attempt is None and start.session > holds.last
         if not (is_ready and is_on_it and is_new and me.client in start.members):
             return
-        self._save(replace(holds, attempt=Attempt(start), last=start.session))
+        kept = Attempt(replace(start, key=b""))  # who is restarted does not go back
+        self._save(replace(holds, attempt=kept, last=start.session))
         seat = Seat(
             start.session,
             start.members.index(me.client),
             start.payload_bytes,
-            session_key(me.job_key, start.session),
+            start.key,
             patience_us=me.patience_us,
         )
         try:

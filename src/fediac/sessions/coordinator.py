@@ -400,7 +400,8 @@ class Coordinator:
         opening = Opening(
             asked, settings.job_key, patience_us=settings.patience_us, now_us=now_us
         )
-        start = Start(number, round_number, members, settings.payload_bytes)
+        key = session_key(settings.job_key, number)
+        start = Start(number, round_number, members, settings.payload_bytes, key)
         self._attempt = _Attempt(start, opening, now_us + settings.attempt_us)
 
     def _attend(self, attempt: _Attempt, now_us: int) -> None:
@@ -409,7 +410,7 @@ class Coordinator:
             start.session,
             len(start.members),
             start.payload_bytes,
-            session_key(settings.job_key, start.session),
+            start.key,
             is_observer=True,
             patience_us=settings.patience_us,
         )

@@ -5,7 +5,7 @@ client lacks (`Word`). Both are complete each time: one that is lost, late or do
 does no harm, and whoever has been restarted needs no history.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fediac.core.exchange import Answer
 from fediac.core.types import Update
@@ -68,12 +68,14 @@ class Start:
         round_number: Its round.
         members: Numbers of the clients; the place in here is the one in packets.
         payload_bytes: Room for items in a packet.
+        key: Of its members' tags; they are told it, and know no other.
     """
 
     session: int
     round_number: int
     members: tuple[int, ...]
     payload_bytes: int
+    key: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fediac.wire.control import (
 )
 from fediac.wire.header import EXCHANGES, HEADER_BYTES, VERSION, Kind, Reason
 from fediac.wire.packet import decode, encode
-from fediac.wire.tag import is_tag_right, session_key, tagged
+from fediac.wire.tag import is_tag_right, opening_key, session_key, tagged
 
 _LEASES = 3
 """So often in a lease the switch is told to keep it."""
@@ -79,6 +79,7 @@ class Opening:
         self._lease_us = 1000 * asked.lease_ms
         self.silence_ms = asked.silence_ms
         self._hint = ""
+        self._own_key = opening_key(job_key, asked.session)
         self._key = session_key(job_key, asked.session)
         self._public_key = session_key(None, asked.session)
         self._patience_us = patience_us
@@ -125,7 +126,7 @@ class Opening:
         if self.opened is not None and isinstance(self._asked, Open):
             wait_us = self._lease_us // _LEASES
         self._due_us = now_us + wait_us
-        return [tagged(encode(self._asked.write()), self._key)]
+        return [tagged(encode(self._asked.write()), self._own_key)]
 
     def receive(self, datagrams: Iterable[bytes], now_us: int) -> None:
         """Take what the switch says of sessions; all else is a member's."""

@@ -301,13 +301,14 @@ class ControlPlane:
         self, address: Address, data: bytes, asked: Open | Close, now_us: int
     ) -> Iterator[Datagram]:
         """Do what a job's coordinator asks for, once its address is proved."""
-        key = self._keys.session_key(asked.job, asked.session)
-        if not is_tag_right(data, key):
+        opening_key = self._keys.opening_key(asked.job, asked.session)
+        if not is_tag_right(data, opening_key):  # which a session's members have not
             self.drops["key"] += 1
             refusal = Refusal(asked.session, EVERYONE, Reason.KEY)
             public = Keyring().session_key(0, asked.session)
             yield from self._refuse(address, refusal, data, public, now_us)
             return
+        key = self._keys.session_key(asked.job, asked.session)
         proof = cookie_of(self._secret, address, asked.session, EVERYONE)
         answer: Control = Cookie(asked.session, EVERYONE, proof)
         if is_cookie_right(asked.cookie, proof):

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fediac.wire.tag import session_key, siphash
+from fediac.wire.tag import opening_key, session_key, siphash
 
 Address = bytes
 """Where a datagram came from, or goes: as its socket writes it, opaque here."""
@@ -25,6 +25,10 @@ class Keyring:
     def session_key(self, job: int, session: int) -> bytes:
         """Return the key of the tags in one session of a job."""
         return session_key(self.of_jobs.get(job, self.default), session)
+
+    def opening_key(self, job: int, session: int) -> bytes:
+        """Return the key that a session of a job is opened and closed with."""
+        return opening_key(self.of_jobs.get(job, self.default), session)
 
     def every_session_key(self, session: int) -> Iterator[bytes]:
         """Yield the keys that a session's tags may have, whatever its job is."""

@@ -4,6 +4,10 @@ SipHash-2-4 (Aumasson and Bernstein, INDOCRYPT 2012) of all of the packet but th
 own place. It is short enough for a switch. The key is a session's own, so that no
 packet of one session passes for another's; a job without a key has a public one, and
 its tags then tell damage only.
+
+Three keys are made of a job's key, none of which leads back to it: a session's, for its
+members; the one that opens and closes it, for the coordinator alone; and the one that
+members prove themselves with to the coordinator.
 """
 
 import hashlib
@@ -31,21 +35,46 @@ Lengths = npt.NDArray[np.int32]
 
 
 def session_key(job_key: bytes | None, session: int) -> bytes:
-    """Return the key of a session's tags.
+    """Return the key of the tags of a session's members.
 
     Args:
         job_key: Known to who opens the job's sessions and to the switch; None: the job
             has none.
         session: The session's number.
     """
+    return _made(job_key, session, KEY_BYTES, b"fediac session")
+
+
+def opening_key(job_key: bytes | None, session: int) -> bytes:
+    """Return the key of the tags of what opens, keeps and closes a session.
+
+    Who takes part in it has not got this one.
+    """
+    return _made(job_key, session, KEY_BYTES, b"fediac opening")
+
+
+def member_key(job_key: bytes) -> bytes:
+    """Return what clients of a `fediac.Conductor` prove themselves with.
+
+    It opens no session at the switch, and leads to the key of none.
+
+    Args:
+        job_key: The job's, which the conductor and the switch have.
+    """
+    return _made(job_key, 0, 2 * KEY_BYTES, b"fediac member")
+
+
+def _made(job_key: bytes | None, number: int, n_bytes: int, person: bytes) -> bytes:
     if job_key is not None and not KEY_BYTES <= len(job_key) <= MAX_KEY_BYTES:
         raise ArgumentError(
             "job_key",
             f"must have {KEY_BYTES} to {MAX_KEY_BYTES} bytes, got {len(job_key)}",
         )
-    number = session.to_bytes(8, "big")
     made = hashlib.blake2b(
-        number, digest_size=KEY_BYTES, key=job_key or b"", person=b"fediac session"
+        number.to_bytes(8, "big"),
+        digest_size=n_bytes,
+        key=job_key or b"",
+        person=person,
     )
     return made.digest()
 

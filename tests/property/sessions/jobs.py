@@ -152,7 +152,7 @@ class Job:
 
     def start_client(self, i: int) -> None:
         """Start a client, from what is on its disk."""
-        settings = ClientSettings(i, self.recipe, KEYS.default, 3_000_000)
+        settings = ClientSettings(i, self.recipe, 3_000_000)
         self.clients[i] = Client(settings, self.disks[i], self.models[0])
         self.poll_us[i], self.said[i] = self.world.now_us, None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fediac.errors import SessionError
+from fediac.errors import LocalProtocolError, SessionError
 from fediac.remote.channel import SHORT, Channel
 from fediac.sessions.messages import Alive, Model, Status, Word
 from tests.support import refuses
@@ -51,6 +51,22 @@ def test_values_arrive_in_order_in_both_directions(
     server.send(Alive())
     server.send(Word(1, 2))
     assert client.receive() == [Alive(), Word(1, 2)]
+
+
+def test_a_session_s_key_is_told_to_who_has_the_members_key_alone(
+    sockets: tuple[socket.socket, socket.socket],
+) -> None:
+    server, client = pair(sockets)
+    with refuses("both sides must have said hello before", LocalProtocolError):
+        server.veil(bytes(16), 7)
+    server.receive()
+    client.receive()
+    key = bytes(range(16))
+    veiled = server.veil(key, 7)
+    assert veiled != key
+    assert client.veil(veiled, 7) == key
+    assert client.veil(veiled, 8) != key
+    assert server.veil(bytes(16), 8) != server.veil(bytes(16), 7)
 
 
 def test_a_model_comes_whole_however_often_the_socket_is_full(
@@ -114,7 +130,7 @@ def test_another_version_is_named_beside_our_own(
     ours, theirs = sockets
     client = Channel(ours, KEY, is_server=False)
     theirs.sendall(struct.pack(">6sH16s", b"fediac", 7, bytes(16)))
-    text = "the other side speaks version 7 of the channel, not 1"
+    text = "the other side speaks version 7 of the channel, not 2"
     with refuses(text, SessionError):
         client.receive()
 
@@ -135,7 +151,7 @@ def test_a_coordinator_takes_no_long_frames(
 ) -> None:
     ours, theirs = sockets
     server = Channel(ours, None, is_server=True)
-    hello = struct.pack(">6sH16s", b"fediac", 1, bytes(16))
+    hello = struct.pack(">6sH16s", b"fediac", 2, bytes(16))
     theirs.sendall(hello + struct.pack(">Q16s", 1 << 40, bytes(16)))
     text = f"a frame has at most {SHORT} bytes, got {1 << 40}"
     with refuses(text, SessionError):

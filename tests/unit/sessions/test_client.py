@@ -18,12 +18,12 @@ from fediac.sessions.client import (
 from fediac.sessions.messages import Model, Start, Verdict, Word
 from fediac.sessions.replay import Compressing, replay
 from tests.support import bytes_of, refuses
-from tests.unit.sessions.rooms import DIM, KEY, RECIPE, Disk, make, update
+from tests.unit.sessions.rooms import DIM, RECIPE, SESSION_KEY, Disk, make, update
 from tests.unit.sessions.test_replay import begin, steps_of
 
 FIRST = Model(0, np.linspace(-1, 1, DIM, dtype=np.float32))
-START = Start(100, 1, (0, 1), 64)
-SETTINGS = ClientSettings(0, RECIPE, KEY)
+START = Start(100, 1, (0, 1), 64, SESSION_KEY)
+SETTINGS = ClientSettings(0, RECIPE)
 STEPS = steps_of([begin(0), begin(1)])
 """The answers of round 1 of clients 0 and 1."""
 
@@ -97,7 +97,7 @@ def test_an_update_is_on_disk_before_anything_of_it_is_sent() -> None:
     (work,) = [each.work for each in disk.saved if each.work is not None]
     assert bytes_of(work.update) == bytes_of(update(0))
     client.hear(word(start=START), 0)
-    assert disk.saved[-1].attempt == Attempt(START)
+    assert disk.saved[-1].attempt == Attempt(replace(START, key=b""))
     assert len(client.send(0)) == 1
 
 

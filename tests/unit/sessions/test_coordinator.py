@@ -68,7 +68,7 @@ class Everybody:
         self.coordinator = coordinator(self.journal)
         self.disks = [Disk() for _ in range(n_clients)]
         self.clients = [
-            Client(ClientSettings(i, RECIPE, KEY, PATIENCE_US), disk, FIRST)
+            Client(ClientSettings(i, RECIPE, PATIENCE_US), disk, FIRST)
             for i, disk in enumerate(self.disks)
         ]
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fediac.selftest.peers import key_for
 from fediac.switch.control import ControlPlane, Limits
 from fediac.switch.counters import REASONS
-from fediac.switch.keys import Keyring
+from fediac.switch.keys import Keyring, cookie_of
 from fediac.wire.control import (
     Abort,
     Alive,
@@ -63,8 +64,7 @@ class Bench:
     ) -> list[tuple[bytes, Packet]]:
         """Send packets that arrive together; return the answers."""
         datagrams = [
-            (address, tagged(encode(each), session_key(key, each.session)))
-            for each in packets
+            (address, tagged(encode(each), key_for(each, key))) for each in packets
         ]
         sent = self.plane.receive(datagrams, self.now_us)
         return [(to, decode(data)) for to, data in sent]
@@ -262,6 +262,26 @@ def test_the_wrong_key_opens_nothing() -> None:
     wrong = b"some other key!!"
     ((_, told),) = bench.say(HOME, ASKED.write(), key=wrong)
     assert read_control(told) == Refusal(100, EVERYONE, Reason.KEY)
+    assert not bench.plane.sessions
+
+
+def test_a_member_opens_replaces_and_closes_nothing_by_its_session_s_key() -> None:
+    bench = Bench()
+    bench.open_with_all()
+    proof = cookie_of(SECRET, HOME, 100, EVERYONE)  # it may have seen the cookie
+    before = bench.plane.sessions
+    for wish in (
+        replace(ASKED, cookie=proof),
+        replace(ASKED, cookie=proof, epoch=9),
+        replace(ASKED, cookie=proof, session=200),
+        Close(100, 7, 9, proof),
+    ):
+        data = tagged(encode(wish.write()), session_key(KEY, 100))
+        for address in (HOME, place(0)):
+            bench.plane.receive([(address, data)], 0)
+    assert bench.plane.drops["key"] == 8
+    assert bench.plane.sessions == before
+    bench.say(HOME, Close(100, 7, 1, proof).write())  # with the job's key
     assert not bench.plane.sessions
 
 

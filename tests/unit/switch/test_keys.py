@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fediac.remote.client_processes import _Address
-from fediac.sessions.client import ClientSettings
 from fediac.sessions.coordinator import CoordinatorSettings
 from fediac.sessions.member import Seat
+from fediac.sessions.messages import Start, Word
 from fediac.sessions.replay import Compressing
 from fediac.switch import control, keys
 from fediac.switch.control import ControlPlane, Limits
@@ -61,9 +60,9 @@ def test_every_bit_of_a_cookie_counts() -> None:
     [
         Keyring(KEY, {3: KEY}),
         Seat(1, 0, 64, KEY),
-        ClientSettings(0, RECIPE, KEY),
+        Start(1, 1, (0, 1), 64, KEY),
+        Word(1, 1, start=Start(1, 1, (0, 1), 64, KEY)),
         CoordinatorSettings(1, RECIPE, lambda last: last + 1, KEY),
-        _Address("127.0.0.1:1", KEY, 1500, 1.0),
         ControlPlane(Limits(1 << 16), Keyring(KEY), SECRET),
     ],
     ids=lambda each: type(each).__name__,

@@ -13,6 +13,8 @@ from fediac.wire.tag import (
     Rows,
     check_tags,
     is_tag_right,
+    member_key,
+    opening_key,
     session_key,
     siphash,
     tag_packets,
@@ -118,6 +120,16 @@ def test_every_session_of_every_job_has_a_key_of_its_own() -> None:
     assert len(set(keys)) == len(keys)
     assert {len(key) for key in keys} == {16}
     assert session_key(b"k" * 16, 7) == session_key(b"k" * 16, 7)
+
+
+def test_a_session_s_key_is_not_the_one_that_opens_it_nor_the_members() -> None:
+    job = b"the key of job 7"
+    own, opens, shared = session_key(job, 0), opening_key(job, 0), member_key(job)
+    assert len({own, opens, shared[:16], shared[16:]}) == 4
+    assert len(shared) == 32
+    # What a member can make of all that it has: neither is the key that opens.
+    for key in (own, shared):
+        assert opens not in (session_key(key, 0), opening_key(key, 0))
 
 
 @pytest.mark.parametrize("length", [0, 15, 65])

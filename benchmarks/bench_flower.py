@@ -5,8 +5,12 @@
 
 The embedded digits by writer, 20 clients, one local epoch at batch 32, the same network
 of 50,890 parameters. Each is a process of its own, and its seconds are those of the
-whole command. Bytes are of the clients' values, up and down, without headers. ``many``
-has more clients than are asked in a round, and shows the memory of all its processes.
+whole command. Bytes are of the clients' values, up and down, without headers.
+
+``many``, which is also run in the end, has more clients than a round asks: 1,000
+and 50. It shows the most memory that all its processes had in the first third
+of the rounds and in the last one, and how many clients had taken part by then: with
+their residuals in files, as they are by default, and in memory.
 """
 
 import json
@@ -14,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -99,15 +104,20 @@ def train(message: Message, context: Context) -> Message:
 
 
 class CountedFedAvg(FedAvg):
-    """FedAvg that counts the bytes of models that travel."""
+    """FedAvg that counts the bytes of models that travel, and who takes part."""
 
     n_bytes = 0
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.seen: set[int] = set()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         messages = list(super().configure_train(server_round, arrays, config, grid))
         self.n_bytes += len(messages) * model_bytes(arrays)
+        self.seen.update(each.metadata.dst_node_id for each in messages)
         return messages
 
     def aggregate_train(
@@ -127,7 +137,7 @@ def model_bytes(arrays: ArrayRecord) -> int:
 
 
 def processes_mib() -> float:
-    """Return the memory of this process group, shared pages once each process."""
+    """Return the memory of this process group that is no file's, shared parts once."""
     total, own = 0, os.getpgid(0)
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -136,12 +146,30 @@ def processes_mib() -> float:
             text = (folder / "smaps_rollup").read_text()
         except (OSError, ValueError):
             continue
-        total += next(
+        total += sum(
             int(line.split()[1])
             for line in text.splitlines()
-            if line.startswith("Pss:")
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:"))
         )
     return total / 1024
+
+
+class Peak:
+    """The most memory of this process group, looked at twice a second."""
+
+    def __init__(self) -> None:
+        self._most = 0.0
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while True:
+            self._most = max(self._most, processes_mib())
+            time.sleep(0.5)
+
+    def take(self) -> float:
+        """Return the most since this was last asked."""
+        most, self._most = self._most, 0.0
+        return most
 
 
 def simulate(kind: str, n_rounds: int, n_clients: int, n_sampled: int) -> None:
@@ -158,21 +186,24 @@ def simulate(kind: str, n_rounds: int, n_clients: int, n_sampled: int) -> None:
             fraction_evaluate=0.0,
             min_available_nodes=n_clients,
         )
-        last = [time.perf_counter()]
+        peak, seen = Peak(), own.seen
 
         def look(number: int, _arrays: ArrayRecord) -> None:
-            now = time.perf_counter()
-            if kind == "many":
-                seconds = now - last[0]
-                line = f"round {number:3}  {seconds:6.1f} s  {processes_mib():7.0f} MiB"
-                print(line, flush=True)
-            last[0] = now
+            third = n_rounds // 3
+            if number in (third, n_rounds - third, n_rounds):
+                said.setdefault("peaks", []).append((number, peak.take(), len(seen)))
 
         if kind == "fedavg":
             own.start(grid, arrays, n_rounds)
             said["bytes"] = own.n_bytes
             return
-        strategy = CompressedStrategy(own, seed=1, n_votes="5%", threshold="15%")
+        strategy = CompressedStrategy(
+            own,
+            seed=1,
+            nodes_folder="memory" if kind == "in-memory" else "auto",
+            n_votes="5%",
+            threshold="15%",
+        )
         result = strategy.start(grid, arrays, n_rounds, evaluate_fn=look)
         rounds = result.train_metrics_clientapp.values()
         sent = [each["fediac-bytes-up"] + each["fediac-bytes-down"] for each in rounds]
@@ -238,9 +269,20 @@ def run_flower(kind: str, *numbers: int) -> tuple[float, dict[str, Any]]:
         for line in process.stdout or ():
             if line.startswith("said "):
                 said = json.loads(line.removeprefix("said "))
-            elif line.startswith("round "):
-                print(line, end="", flush=True)
     return time.perf_counter() - start, said
+
+
+def run_many(n_clients: int = 1000, n_sampled: int = 50, n_rounds: int = 24) -> None:
+    """Print the peaks of memory where few clients take part in a round."""
+    print(f"{n_clients} clients, {n_sampled} a round, {n_rounds} rounds: MiB at most")
+    for name, kind in (("in files", "in-files"), ("in memory", "in-memory")):
+        seconds, said = run_flower(kind, n_rounds, n_clients, n_sampled)
+        first, _, last = said["peaks"]
+        print(f"residuals {name:14}{seconds:9.1f} s", end="")
+        for start, (end, mib, n_seen) in ((1, first), (last[0] * 2 // 3 + 1, last)):
+            shown = f"rounds {start} to {end}: {mib:,.0f} ({n_seen} clients seen)"
+            print(f"  {shown}", end="")
+        print(flush=True)
 
 
 def main(arguments: list[str]) -> None:
@@ -250,10 +292,7 @@ def main(arguments: list[str]) -> None:
         simulate(arguments[1], n_rounds, n_clients, n_sampled)
         return
     if arguments[:1] == ["many"]:
-        numbers = [int(each) for each in arguments[1:]] or [1000, 50, 30]
-        n_clients, n_sampled, n_rounds = numbers
-        print(f"{n_clients} clients, {n_sampled} a round; the first has Ray's start")
-        run_flower("many", n_rounds, n_clients, n_sampled)
+        run_many(*(int(each) for each in arguments[1:]))
         return
     n_rounds = int(arguments[0]) if arguments else 10
     print(f"{'':24}{'seconds':>9}{'MiB':>9}{'MiB a round from the second':>30}")
@@ -263,6 +302,7 @@ def main(arguments: list[str]) -> None:
         seconds, said = run_flower(kind, n_rounds, N_CLIENTS, N_CLIENTS)
         later = f"{said['later'] / 2**20:30.2f}" if "later" in said else ""
         print(f"{name:24}{seconds:9.1f}{said['bytes'] / 2**20:9.2f}{later}", flush=True)
+    run_many()
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_where_a_node_has_begun_to_keep_it_goes_on(tmp_path: Path) -> None:
 
 def test_files_that_are_gone_are_named_and_not_begun_anew(tmp_path: Path) -> None:
     folder = tmp_path / "nodes"
-    problems = []
+    problems: list[str] = []
 
     def fault(node: int, message: Message) -> str | None:
         if (node, round_of(message), asks(message)) == (3, 2, "train"):

@@ -84,6 +84,22 @@ def test_a_node_that_dies_in_the_session_does_not_stop_the_others(
     assert (metrics["fediac-members"], metrics["fediac-over-switch"]) == (3, 1)
 
 
+def test_who_is_too_slow_for_the_switch_takes_part_by_messages_if_needed(
+    switch: RunningSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(node: int, message: Message) -> str | None:
+        return "lost" if asks(message) == "switch" and node > 2 else None
+
+    monkeypatch.setattr(over_switch, "_SILENCE_S", 1.0)
+    monkeypatch.setattr("fediac.flower.server._ROAD_FAILED_S", 0.1)
+    grid = LocalGrid(make_app(), N_CLIENTS, fault=fault)
+    result = run(str(switch.endpoint), grid, enough=3, **FEDIAC)
+    model, _, _ = in_memory("fediac", FEDIAC, 2)
+    require_same(result.arrays, model)
+    metrics = result.train_metrics_clientapp[2]
+    assert (metrics["fediac-members"], metrics["fediac-over-switch"]) == (N_CLIENTS, 0)
+
+
 def test_floats_go_to_the_server_app_and_not_over_the_switch(
     switch: RunningSwitch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -279,13 +279,17 @@ class Server:
                 return made, members
             log(WARNING, "fediac: round %s: %s", number, passage.why)
             lost = places_of(passage.lost, members)
-            if not lost or lost & away:
-                # Who cannot reach the switch, but the server, takes part by messages.
-                members = [each for each in members if each not in lost - away]
-                log(WARNING, "fediac: round %s goes over Flower's messages", number)
-                return None, members
-            _say_lost(number, lost, passage.number)
-            members = [node for node in members if node not in lost]
+            left = [node for node in members if node not in lost]
+            are_enough = len(left) >= max(1, self.settings.enough)
+            if lost and not lost & away and are_enough:
+                _say_lost(number, lost, passage.number)
+                members = left
+                continue
+            # Who cannot reach the switch, but the server, takes part by messages; and
+            # if too few would be left, so does who was too slow for the switch.
+            gone = lost - away if are_enough else set[int]()
+            log(WARNING, "fediac: round %s goes over Flower's messages", number)
+            return None, [node for node in members if node not in gone]
         return None, members
 
     def _begin_by_road(

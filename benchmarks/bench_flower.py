@@ -247,7 +247,10 @@ def run_fediac(n_rounds: int) -> tuple[float, int]:
 
 def run_flower(kind: str, *numbers: int) -> tuple[float, dict[str, Any]]:
     """Return the seconds of a simulation, and what it said."""
-    command = [sys.executable, "-m", "benchmarks.bench_flower", "--in", kind]
+    # Not with -m: Ray sends what is in __main__ to its actors with each message, and
+    # they would read the data each time.
+    code = "import sys; from benchmarks.bench_flower import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "--in", kind]
     quiet = {
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",

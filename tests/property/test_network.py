@@ -264,6 +264,7 @@ class Case:
     links: Links
     seed: int
     n_observers: int = 0
+    keeps_early: bool = False
 
 
 cases = st.builds(
@@ -278,6 +279,7 @@ cases = st.builds(
     ),
     seed=st.integers(0, 2**32 - 1),
     n_observers=st.integers(0, 2),
+    keeps_early=st.booleans(),
 )
 
 
@@ -301,6 +303,7 @@ def begin(names: Sequence[str], case: Case) -> Session:
         case.n_clients,
         n_observers=case.n_observers,
         register_bytes=128 + 2 * half_bytes,
+        keeps_early=case.keeps_early,
     )
     rng = np.random.default_rng(case.seed)
     questions = [

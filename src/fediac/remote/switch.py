@@ -136,7 +136,10 @@ class RemoteSwitch:
                     is_final=ended.is_final,
                 )
             layout = Layout(
-                n_clients, asked.payload_bytes, opening.opened.register_bytes
+                n_clients,
+                asked.payload_bytes,
+                opening.opened.register_bytes,
+                keeps_early=True,
             )
             try:
                 yield Opened(opening, home, layout, session_key(self._key, self._last))

@@ -165,6 +165,7 @@ class Member:
             welcome.n_clients + welcome.n_observers,
             welcome.payload_bytes,
             welcome.register_bytes,
+            keeps_early=True,
         )
 
     def ask(self, exchange: Exchange) -> None:

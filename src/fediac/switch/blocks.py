@@ -12,6 +12,12 @@ also of blocks it does not have, and gets one again by sending its number withou
 Announcements are answered when all are there, unless block 0 is the first: its own
 answer follows. A client that announces again is always told.
 
+Where packets get lost or overtake each other, a block that comes before the client's
+next one is kept as well: it is added to its slot, which remembers what the client named
+as next behind it. When the missing block comes, the client's clock goes on over all
+that are there. A block before which one is missing is answered by a wait, which names
+the block that is expected: all below are counted, and the one that the wait is about.
+
 Where packets get lost, a slot may be reused only after every client has its answer, but
 a client without blocks acknowledges nothing. So clients keep two rules, with
 ``third = (n_slots + 1) // 3``:
@@ -24,6 +30,7 @@ Then whoever opens block ``j`` has the answers below ``j - third + 1``, so the f
 is there or beyond. Every client's last packet was at most ``third`` before the
 frontier, and the client then had all answers up to ``third`` before that packet: those
 below ``j - 3 * third + 2``, which includes the slot's former block ``j - n_slots``.
+Early blocks change nothing of this: clocks move along blocks that the client has sent.
 """
 
 from collections.abc import Iterator
@@ -50,12 +57,15 @@ def process_block(region: Region, packet: Packet) -> None:
     area = _Area(region, packet, number)
     if Flag.ANNOUNCE in packet.flags:
         area.announce()
-    elif not area.has_announced(packet.client) or packet.packet > area.next_block():
+    elif not area.has_announced(packet.client):
         raise DropPacket(Drop.BUSY)
     elif packet.packet < area.next_block():
         area.repeat()
+    elif packet.packet > area.next_block():
+        area.add_early()
     else:
         area.add()
+        area.follow()
         # The frontier is the smallest clock: it moves only with a client that is there.
         if packet.packet == area.words[0]:
             area.advance()
@@ -101,7 +111,8 @@ class _Area:
         packet = self.packet
         if self.has_announced(packet.client):
             if not self.have_all_announced():
-                self.region.wait(packet, self.announced().bit_count())
+                n_announced = self.announced().bit_count()
+                self.region.wait(packet, n_announced, self.next_block())
             self.answer_first(to=packet.client)
             return
         is_first = not self.announced()
@@ -134,7 +145,50 @@ class _Area:
         n_items = max(slot.n_items, packet.n_items)
         count = (slot.count + 1) & 0xFFFF
         write_slot(registers, at, replace(slot, count=count, n_items=n_items))
-        self.clocks[packet.client] = packet.aux
+
+    def _named(self, block: int) -> memoryview:
+        """Return the word that says what the client named as next behind a block."""
+        at = self.slot_at(block) + self.region.job.layout.early_at
+        at += 4 * self.packet.client
+        return self.region.registers[at : at + 4].cast("I")
+
+    def _following(self, block: int) -> int:
+        """Return what the client named behind an early block; 0: it is not here."""
+        return self._named(block)[0] if self._is_open(block) else 0
+
+    def follow(self) -> None:
+        """Move the client's clock behind the packet's block, and over early ones."""
+        following = self.packet.aux
+        n_most = self.half.n_slots if self.region.job.layout.keeps_early else 0
+        for _ in range(n_most):
+            named = self._following(following)
+            if not named:
+                break
+            self._named(following)[0] = 0
+            following = named
+        self.clocks[self.packet.client] = following
+
+    def add_early(self) -> None:
+        """Keep a block that comes before the client's next one."""
+        packet = self.packet
+        if not self.region.job.layout.keeps_early:
+            raise DropPacket(Drop.BUSY)
+        if self._following(packet.packet):
+            self.region.wait(packet, self.n_beyond(), self.next_block())
+        self.add()
+        self._named(packet.packet)[0] = packet.aux
+        if self._is_behind_gap():
+            self.region.tell_wait(packet, self.n_beyond(), self.next_block())
+
+    def _is_behind_gap(self) -> bool:
+        """Return whether the client's block before this early one is missing."""
+        number = self.packet.packet
+        first = max(self.next_block(), number - self.half.n_slots)
+        for block in range(number - 1, first, -1):
+            named = self._following(block)
+            if named:
+                return named != number
+        return True
 
     def _new_slot(self) -> Slot:
         packet = self.packet
@@ -154,6 +208,10 @@ class _Area:
         """Yield the clients that take part."""
         job = self.region.job
         yield from (i for i in range(job.layout.n_clients) if job.present >> i & 1)
+
+    def n_beyond(self) -> int:
+        """Return how many clients are beyond the packet's block."""
+        return sum(self.clocks[i] > self.packet.packet for i in self.members())
 
     def advance(self) -> None:
         """Move the frontier and answer every block behind it."""
@@ -182,8 +240,7 @@ class _Area:
     def repeat(self) -> None:
         """Answer a block behind the client's next one, if it is complete and here."""
         if self.packet.packet >= self.words[0]:
-            n_beyond = sum(self.clocks[i] > self.packet.packet for i in self.members())
-            self.region.wait(self.packet, n_beyond)
+            self.region.wait(self.packet, self.n_beyond(), self.next_block())
         at = self.slot_at(self.packet.packet)
         slot = read_slot(self.region.registers, at)
         if slot.state != COMPLETE or slot.packet != self.packet.packet:

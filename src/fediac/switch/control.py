@@ -388,7 +388,10 @@ class ControlPlane:
     def _begin(self, asked: Open, address: Address, key: bytes, now_us: int) -> Session:
         switch = Switch(self.limits.job_bytes, payload_bytes=asked.payload_bytes)
         job = switch.open(
-            asked.n_clients, n_observers=asked.n_observers, session=asked.session
+            asked.n_clients,
+            n_observers=asked.n_observers,
+            session=asked.session,
+            keeps_early=True,
         )
         n_members = asked.n_clients + asked.n_observers
         session = Session(

@@ -28,7 +28,7 @@ JOB_RECORD = np.dtype(
         ("n_present", "<u4"),
         ("payload_bytes", "<u4"),
         ("register_bytes", "<u4"),
-        ("unused", "<u4"),
+        ("keeps_early", "<u4"),
         ("present", "u1", MAX_CLIENTS // 8),
     ]
 )
@@ -79,6 +79,7 @@ class Job:
         row["n_present"] = self.present.bit_count()
         row["payload_bytes"] = self.layout.payload_bytes
         row["register_bytes"] = self.layout.register_bytes
+        row["keeps_early"] = self.layout.keeps_early
         row["present"] = np.frombuffer(
             self.present.to_bytes(MAX_CLIENTS // 8, "little"), dtype=np.uint8
         )
@@ -301,12 +302,18 @@ class Region:
         raise DropPacket(Drop.MISMATCH)
 
     def wait(self, packet: Packet, count: int, following: int = 0) -> NoReturn:
-        """Tell a client how many are in whose packet is counted already; drop it.
+        """Tell a client how many are in whose packet is counted already; drop it."""
+        self.tell_wait(packet, count, following)
+        raise DropPacket(Drop.DUPLICATE)
+
+    def tell_wait(self, packet: Packet, count: int, following: int) -> None:
+        """Tell a client that its packet is counted.
 
         Args:
             packet: The packet.
             count: How many are in.
-            following: The number of the client's next packet, in an indexed sum.
+            following: The number of the client's next packet, in a sum of blocks or an
+                indexed one.
         """
         answer = Packet(
             kind=Kind.WAIT,
@@ -319,7 +326,6 @@ class Region:
             flags=Flag.ANSWER | packet.flags & Flag.READ,
         )
         self.tell(answer)
-        raise DropPacket(Drop.DUPLICATE)
 
     def tell(self, answer: Packet) -> None:
         """Send a packet to the client that it names, or to everyone."""

@@ -10,7 +10,7 @@ counters. It computes with integers only.
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,7 @@ class Switch:
         n_observers: int = 0,
         register_bytes: int | None = None,
         session: int | None = None,
+        keeps_early: bool = False,
     ) -> Job:
         """Return a new job, which gets a part of the registers.
 
@@ -177,6 +178,7 @@ class Switch:
                 they have the numbers from ``n_clients`` on.
             register_bytes: How much to take; by default the largest free piece.
             session: Its number; by default how many there have been.
+            keeps_early: Whether early blocks are kept, where packets get lost.
         """
         n_clients = as_whole("n_clients", n_clients)
         check_n_clients(n_clients)
@@ -187,6 +189,7 @@ class Switch:
         present |= ((1 << n_observers) - 1) << n_clients
         with self._lock:
             base, layout = self._find_room(n_clients + n_observers, register_bytes)
+            layout = replace(layout, keeps_early=keeps_early)
             self._n_opened += 1
             number = self._n_opened if session is None else session
             job = Job(number, base, layout, present, n_observers)

@@ -81,11 +81,20 @@ def least_register_bytes(n_clients: int, payload_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the registers of one job are, relative to its region's first byte."""
+    """Where the registers of one job are, relative to its region's first byte.
+
+    Attributes:
+        n_clients: Clients and observers.
+        payload_bytes: Room for items in a packet.
+        register_bytes: Length of the region.
+        keeps_early: Whether blocks that come before a client's next one are kept, as
+            where packets get lost; see `fediac.switch.blocks`.
+    """
 
     n_clients: int
     payload_bytes: int
     register_bytes: int
+    keeps_early: bool = False
 
     def __post_init__(self) -> None:
         check_n_clients(self.n_clients)
@@ -148,7 +157,12 @@ class Layout:
             return head + n_planes(threshold) * payload
         if kind == Kind.SUM:
             return head + (payload if widths is None else self._sums_bytes(*widths))
-        return SLOT.size + payload
+        return self.early_at + self.keeps_early * _align(4 * self.n_clients)
+
+    @property
+    def early_at(self) -> int:
+        """Offset, in a slot of a block sum, of what early blocks name as next."""
+        return SLOT.size + _align(self.payload_bytes)
 
     def _sums_bytes(self, bits_up: int, bits_down: int) -> int:
         """Return the bytes of the sums for a full upstream packet of lanes."""

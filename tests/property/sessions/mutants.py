@@ -161,7 +161,10 @@ def switch_forgets() -> Iterator[None]:
                 self.switch.limits.job_bytes, payload_bytes=asked.payload_bytes
             )
             session.switch.open(
-                asked.n_clients, n_observers=asked.n_observers, session=asked.session
+                asked.n_clients,
+                n_observers=asked.n_observers,
+                session=asked.session,
+                keeps_early=True,
             )
 
     with put(World, "kill_switch", kill):

@@ -14,6 +14,12 @@ def job(switch: Switch) -> Job:
     return switch.open(2)
 
 
+@pytest.fixture
+def lossy(switch: Switch) -> Job:
+    """Two clients over a network."""
+    return switch.open(2, keeps_early=True)
+
+
 def told(answers: list[Sent]) -> list[tuple[int, list[int], int]]:
     """Return number, totals and next number of each answer, all to everyone."""
     assert all(to == EVERYONE for to, _ in answers)
@@ -199,3 +205,99 @@ def test_a_block_sum_without_room_for_one_block_is_dropped() -> None:
     job = switch.open(1024)
     assert send(switch, announce(job, 0)) == []
     assert switch.counters.drops == {"registers": 1}
+
+
+def waits(answers: list[Sent]) -> list[tuple[int, int, int, int]]:
+    """Return who is told to wait, about which block, how many are in, what is next."""
+    assert {each.kind for _, each in answers} <= {Kind.WAIT}
+    return [(to, each.packet, each.count, each.aux) for to, each in answers]
+
+
+def test_an_early_block_is_kept_and_its_client_told_what_is_missing(
+    switch: Switch, lossy: Job
+) -> None:
+    start(switch, lossy, 1, 1)
+    first, second = block(lossy, 0, 1, [1], following=2), block(lossy, 0, 2, [5])
+    assert waits(send(switch, second)) == [(0, 2, 0, 1)]
+    assert switch.counters.drops == {}
+    assert send(switch, first) == []
+    others = [block(lossy, 1, 1, [1], following=2), block(lossy, 1, 2, [2])]
+    assert told(send(switch, *others)) == [(1, [2], 2), (2, [7], END)]
+
+
+def test_an_early_block_is_added_once(switch: Switch, lossy: Job) -> None:
+    start(switch, lossy, 1, END)
+    early = block(lossy, 0, 2, [5], following=4)
+    assert waits(send(switch, early, early)) == [(0, 2, 1, 1), (0, 2, 1, 1)]
+    assert switch.counters.drops == {"duplicate": 1}
+    first = block(lossy, 0, 1, [1], following=2)
+    assert told(send(switch, first)) == [(1, [1], 2), (2, [5], 4)]
+    assert told(send(switch, block(lossy, 0, 4, [6]))) == [(4, [6], END)]
+
+
+def test_only_the_first_block_behind_a_gap_tells_of_it(
+    switch: Switch, lossy: Job
+) -> None:
+    start(switch, lossy, 0, END)
+    blocks = {
+        i: block(lossy, 0, i, [i], following=j)
+        for i, j in [(0, 2), (2, 3), (3, 5), (5, 6), (6, 8), (8, END)]
+    }
+    assert waits(send(switch, blocks[2])) == [(0, 2, 1, 0)]
+    assert send(switch, blocks[3]) == []
+    assert waits(send(switch, blocks[6])) == [(0, 6, 1, 0)]
+    assert send(switch, blocks[8]) == []
+    # The clock goes on as far as nothing is missing.
+    assert [each[0] for each in told(send(switch, blocks[0]))] == [0, 2, 3]
+    assert told(send(switch, blocks[5])) == [
+        (5, [5], 6),
+        (6, [6], 8),
+        (8, [8], END),
+    ]
+
+
+def test_a_wait_names_the_block_that_is_expected(switch: Switch, lossy: Job) -> None:
+    start(switch, lossy, 1, 1)
+    own = block(lossy, 0, 1, [5], following=3)
+    assert waits(send(switch, own, own)) == [(0, 1, 1, 3)]
+
+
+def test_an_early_announcement_says_what_was_announced(
+    switch: Switch, lossy: Job
+) -> None:
+    again = announce(lossy, 0, 3)
+    assert waits(send(switch, again, again)) == [(0, 0, 1, 3)]
+
+
+def test_early_blocks_beyond_all_slots_are_dropped_as_busy(
+    switch: Switch, lossy: Job
+) -> None:
+    n_slots = lossy.layout.n_slots(Kind.BLOCK_SUM)
+    start(switch, lossy, 1, 1)
+    assert send(switch, block(lossy, 0, n_slots + 1, [5])) == []
+    assert switch.counters.drops == {"busy": 1}
+    assert waits(send(switch, block(lossy, 0, n_slots, [5]))) == [(0, n_slots, 0, 1)]
+
+
+def test_a_block_of_another_length_is_contradicted_when_it_is_early_too(
+    switch: Switch, lossy: Job
+) -> None:
+    start(switch, lossy, 1, 1)
+    send(switch, block(lossy, 0, 2, [5]))
+    ((_, error),) = send(switch, block(lossy, 1, 2, [5, 6]))
+    assert error.kind == Kind.ERROR
+    assert switch.counters.drops == {"mismatch": 1}
+
+
+def test_a_slot_remembers_nothing_of_its_last_block(switch: Switch, lossy: Job) -> None:
+    n_slots = lossy.layout.n_slots(Kind.BLOCK_SUM)
+    start(switch, lossy, 0, 2)
+    early = block(lossy, 1, 3, [1], following=n_slots + 3)
+    send(switch, early, block(lossy, 1, 2, [1], following=3))
+    send(switch, block(lossy, 0, 0, [1], following=3))
+    send(switch, block(lossy, 0, 3, [1], following=n_slots + 3))
+    behind = block(lossy, 1, n_slots + 3, [1], following=END)
+    assert send(switch, behind) == []
+    assert told(send(switch, block(lossy, 0, n_slots + 3, [2]))) == [
+        (n_slots + 3, [3], END)
+    ]

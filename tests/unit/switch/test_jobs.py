@@ -84,7 +84,7 @@ def test_a_full_switch_refuses_a_job(switch: Switch) -> None:
     ],
 )
 def test_a_job_that_cannot_be_is_refused_and_takes_nothing(
-    switch: Switch, settings: dict[str, int], text: str
+    switch: Switch, settings: dict[str, Any], text: str
 ) -> None:
     (name,) = settings
     verb = "must" if name == "present" else "must be"

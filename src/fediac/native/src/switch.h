@@ -58,7 +58,8 @@ typedef struct {
 
 typedef struct {
     uint64_t base, session;
-    uint32_t n_clients, n_observers, n_present, payload_bytes, register_bytes, unused;
+    uint32_t n_clients, n_observers, n_present, payload_bytes, register_bytes;
+    uint32_t keeps_early; /* blocks that come before a client's next one */
     uint8_t present[MAX_CLIENTS / 8];
 } Job;
 
@@ -126,8 +127,14 @@ INLINE size_t slot_bytes(const Region *region, size_t n_values) {
     return sizeof(Slot) + region->bitmap_bytes + n_values;
 }
 
-INLINE size_t block_slot_bytes(const Region *region) {
+/* Where a slot of a block sum has what early blocks name as next. */
+INLINE size_t early_at(const Region *region) {
     return sizeof(Slot) + region->payload_bytes;
+}
+
+INLINE size_t block_slot_bytes(const Region *region) {
+    size_t n_early = region->job->keeps_early ? region->job->n_clients : 0;
+    return early_at(region) + align(4 * n_early);
 }
 
 INLINE size_t n_block_slots(const Region *region) {

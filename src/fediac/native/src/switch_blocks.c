@@ -96,7 +96,8 @@ static Verdict announce(Area *area) {
             uint16_t n_announced = 0;
             for (size_t i = 0; i < 8 * area->region->bitmap_bytes; i++)
                 n_announced += (uint16_t)is_set(area->bitmap, i);
-            return wait_for_others(area->region, header, n_announced, 0);
+            uint32_t next = read_clock(area->clocks, header->client);
+            return wait_for_others(area->region, header, n_announced, next);
         }
         answer_first(area, header->client);
         return KEPT;
@@ -122,6 +123,7 @@ static void add_levels(uint8_t *registers, const uint8_t *payload, size_t n_leve
         write_clock(registers, i, read_clock(registers, i) + read_clock(payload, i));
 }
 
+/* Add the packet's block to its slot. */
 static Verdict add(Area *area) {
     const Packet *packet = area->packet;
     const Header *header = &packet->header;
@@ -148,10 +150,77 @@ static Verdict add(Area *area) {
     if (header->n_items > slot.n_items)
         slot.n_items = header->n_items;
     write_slot(at, slot);
-    write_clock(area->clocks, header->client, header->aux);
+    return KEPT;
+}
+
+/* What the client named as next behind an early block; 0: it is not here. */
+static uint32_t following(const Area *area, uint32_t block) {
+    const uint8_t *at = slot_at(area, block);
+    Slot slot = read_slot(at);
+    if (slot.state != OPEN || slot.packet != block)
+        return 0;
+    return read_clock(at + early_at(area->region), area->packet->header.client);
+}
+
+static void name_following(Area *area, uint32_t block, uint32_t next) {
+    uint8_t *named = slot_at(area, block) + early_at(area->region);
+    write_clock(named, area->packet->header.client, next);
+}
+
+/* Add the client's next block; its clock moves behind it, and over early ones. */
+static Verdict add_next(Area *area) {
+    const Header *header = &area->packet->header;
+    Verdict verdict = add(area);
+    if (verdict != KEPT)
+        return verdict;
+    uint32_t next = header->aux, named;
+    size_t n_most = area->region->job->keeps_early ? area->n_slots : 0;
+    for (size_t i = 0; i < n_most && (named = following(area, next)); i++) {
+        name_following(area, next, 0);
+        next = named;
+    }
+    write_clock(area->clocks, header->client, next);
     /* The frontier is the smallest clock: it moves only with a client that is there. */
-    if (header->packet == frontier)
+    if (header->packet == read_clock(area->words, 0))
         advance(area);
+    return KEPT;
+}
+
+static uint16_t count_beyond(const Area *area) {
+    const Job *job = area->region->job;
+    uint16_t n_beyond = 0;
+    for (size_t client = 0; client < job->n_clients; client++)
+        n_beyond += is_set(job->present, client) &&
+                    read_clock(area->clocks, client) > area->packet->header.packet;
+    return n_beyond;
+}
+
+/* Whether the client's block before this early one is missing. */
+static int is_behind_gap(const Area *area, uint32_t next) {
+    uint32_t number = area->packet->header.packet;
+    uint32_t n_slots = (uint32_t)area->n_slots;
+    uint32_t first = number - next > n_slots ? number - n_slots : next;
+    for (uint32_t block = number - 1; block > first; block--) {
+        uint32_t named = following(area, block);
+        if (named)
+            return named != number;
+    }
+    return 1;
+}
+
+/* Keep a block that comes before the client's next one. */
+static Verdict add_early(Area *area, uint32_t next) {
+    const Header *header = &area->packet->header;
+    if (!area->region->job->keeps_early)
+        return BUSY;
+    if (following(area, header->packet))
+        return wait_for_others(area->region, header, count_beyond(area), next);
+    Verdict verdict = add(area);
+    if (verdict != KEPT)
+        return verdict;
+    name_following(area, header->packet, header->aux);
+    if (is_behind_gap(area, next))
+        wait_for_others(area->region, header, count_beyond(area), next);
     return KEPT;
 }
 
@@ -159,12 +228,8 @@ static Verdict add(Area *area) {
 static Verdict repeat(Area *area) {
     const Header *header = &area->packet->header;
     if (header->packet >= read_clock(area->words, 0)) {
-        const Job *job = area->region->job;
-        uint16_t n_beyond = 0;
-        for (size_t client = 0; client < job->n_clients; client++)
-            n_beyond += is_set(job->present, client) &&
-                        read_clock(area->clocks, client) > header->packet;
-        return wait_for_others(area->region, header, n_beyond, 0);
+        uint32_t next = read_clock(area->clocks, header->client);
+        return wait_for_others(area->region, header, count_beyond(area), next);
     }
     uint8_t *at = slot_at(area, header->packet);
     Slot slot = read_slot(at);
@@ -196,7 +261,9 @@ Verdict process_block(Region *region, const Packet *packet) {
     if (header->flags & ANNOUNCE)
         return announce(&area);
     uint32_t next = read_clock(area.clocks, header->client);
-    if (!is_set(area.bitmap, header->client) || header->packet > next)
+    if (!is_set(area.bitmap, header->client))
         return BUSY;
-    return header->packet < next ? repeat(&area) : add(&area);
+    if (header->packet > next)
+        return add_early(&area, next);
+    return header->packet < next ? repeat(&area) : add_next(&area);
 }

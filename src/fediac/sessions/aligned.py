@@ -5,7 +5,7 @@ answer, so that no slot is reused before everybody has what is in it: see
 `fediac.switch.registers`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,27 @@ from fediac.wire.header import Kind
 from fediac.wire.packet import Packet
 
 
-class Aligned:
+class Numbered:
+    """Packets of which each has a slot of its own, and a wait is about one of them."""
+
+    def counted(self, told: Packet) -> Iterable[Key]:
+        """Return the packet with the same number."""
+        return (told.packet,)
+
+    def missing(self, told: Packet) -> Iterable[Key]:  # noqa: ARG002
+        """Return nothing: the switch does not say."""
+        return ()
+
+    def awaited(self) -> Key | None:
+        """Return nothing: all answers are to packets that are sent."""
+        return None
+
+    def overdue(self) -> Key | None:
+        """Return nothing: slots are answered in any order."""
+        return None
+
+
+class Aligned(Numbered):
     """Packed items in packets; what comes back is gathered in their order.
 
     Args:
@@ -42,7 +62,7 @@ class Aligned:
         self._window = window
         self._n_items = pieces.n_items(np.arange(pieces.n_packets)).tolist()
         self._missing = [set(range(pieces.n_parts(n))) for n in self._n_items]
-        self._first = 0
+        self._first = self._next = 0
         self.packed = np.zeros(pieces.n_packets * pieces.n_answer_bytes, np.uint8)
         self.aux = self.bits = self.count = 0
 
@@ -51,10 +71,13 @@ class Aligned:
         """Whether every packet has all parts of its answer."""
         return self._first == len(self._missing)
 
-    def wanted(self) -> Iterator[Key]:
-        """Yield the window's packets without an answer."""
-        stop = min(self._first + self._window, len(self._missing))
-        yield from (i for i in range(self._first, stop) if self._missing[i])
+    def next_key(self) -> Key | None:
+        """Return the next packet, if it is in the window of slots."""
+        number = self._next
+        if number >= min(self._first + self._window, len(self._missing)):
+            return None
+        self._next += 1
+        return number
 
     def packet(self, key: Key) -> Packet:
         """Return packet number ``key``."""
@@ -69,19 +92,15 @@ class Aligned:
             body=self._data[number * n_bytes : (number + 1) * n_bytes].tobytes(),
         )
 
-    def keys_of(self, told: Packet) -> Iterator[Key]:
-        """Yield the packet with the same number."""
-        yield told.packet
-
-    def take(self, answer: Packet) -> None:
+    def take(self, answer: Packet) -> Iterable[Key]:
         """Put a part of an answer where it belongs."""
         number, part, pieces = answer.packet, answer.part, self._pieces
         if number >= len(self._missing) or part not in self._missing[number]:
-            return
+            return ()
         n_items = pieces.n_part_items(self._n_items[number], part)
         n_bytes = -(-n_items * pieces.bits_down // 8)
         if (answer.n_items, len(answer.body)) != (n_items, n_bytes):
-            return
+            return ()
         at = number * pieces.n_answer_bytes + part * pieces.n_part_bytes
         self.packed[at : at + n_bytes] = np.frombuffer(answer.body, dtype=np.uint8)
         self.aux, self.bits = max(self.aux, answer.aux), max(self.bits, answer.bits)
@@ -89,6 +108,7 @@ class Aligned:
         self._missing[number].discard(part)
         while not self.is_done and not self._missing[self._first]:
             self._first += 1
+        return () if self._missing[number] else (number,)
 
     def say_missing(self) -> str:
         """Return how many packets are not answered, and the first of them."""
@@ -146,13 +166,14 @@ class SumQuestion(Aligned):
         )
 
 
-class MaxQuestion:
+class MaxQuestion(Numbered):
     """A peak in one packet."""
 
     def __init__(self, place: Place, peak: float) -> None:
         aux = 0 if place.is_observer else float_bits(peak)
         self._packet = place.packet(Kind.MAX, aux=aux)
         self._largest: int | None = None
+        self._is_sent = False
 
     @classmethod
     def of(cls, place: Place, asked: Max) -> "MaxQuestion":
@@ -164,22 +185,21 @@ class MaxQuestion:
         """Whether the largest is known."""
         return self._largest is not None
 
-    def wanted(self) -> Iterator[Key]:
-        """Yield the packet until it is answered."""
-        if not self.is_done:
-            yield 0
+    def next_key(self) -> Key | None:
+        """Return the packet, once."""
+        if self._is_sent:
+            return None
+        self._is_sent = True
+        return 0
 
     def packet(self, key: Key) -> Packet:  # noqa: ARG002 - there is only one
         """Return the packet."""
         return self._packet
 
-    def keys_of(self, told: Packet) -> Iterator[Key]:  # noqa: ARG002
-        """Yield the packet."""
-        yield 0
-
-    def take(self, answer: Packet) -> None:
+    def take(self, answer: Packet) -> Iterable[Key]:
         """Learn the largest peak."""
         self._largest = answer.aux
+        return (0,)
 
     def answer(self) -> Answer:
         """Return the largest peak."""

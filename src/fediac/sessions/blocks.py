@@ -6,8 +6,9 @@ most a third ahead, where it sends a block without items if it has none.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from fediac.wire.packet import Packet
 
 _ANNOUNCEMENT = -1
 """The key of the packet that names the first block; all others are block numbers."""
+
+_AHEAD = 3
+"""So many answers of later blocks, and that of the next one is taken for lost."""
 
 
 class BlocksQuestion:
@@ -38,7 +42,9 @@ class BlocksQuestion:
         self._next = self._after(-1)
         self._first = self._next
         self._expected: int | None = None
+        self._is_announced = False
         self._answers: dict[int, Packet] = {}
+        self._n_ahead = 0  # answers behind the chain's end
         self._count = 0
 
     def _after(self, number: int) -> int:
@@ -53,20 +59,17 @@ class BlocksQuestion:
         """Whether the chain of answers has come to its end."""
         return self._expected == END
 
-    def wanted(self) -> Iterator[Key]:
-        """Yield the announcement, or the blocks that may be on their way."""
-        if self.is_done:
-            return
-        expected = self._expected or 0
-        while self._next < expected + self._third:
-            number = self._next
-            self._next = self._after(number)
-            self._sent[number] = self._next
-        if self._expected is None:
-            yield _ANNOUNCEMENT
-        elif expected < self._next and expected not in self._sent:
-            yield expected  # others have it, and its answer may be lost
-        yield from (i for i in self._sent if i not in self._answers)
+    def next_key(self) -> Key | None:
+        """Return the announcement, then the next block that may be on its way."""
+        if not self._is_announced:
+            self._is_announced = True
+            return _ANNOUNCEMENT
+        number = self._next
+        if number == END or number >= (self._expected or 0) + self._third:
+            return None
+        self._next = self._after(number)
+        self._sent[number] = self._next
+        return number
 
     def packet(self, key: Key) -> Packet:
         """Return a block, or the announcement of the first one."""
@@ -91,28 +94,57 @@ class BlocksQuestion:
         row: npt.NDArray[np.int32] = self._rows[place]
         return row.tobytes()
 
-    def keys_of(self, told: Packet) -> Iterator[Key]:
-        """Yield the block; the announcement has the number of the first one, too."""
-        if self._expected is None:
-            yield _ANNOUNCEMENT
-        yield told.packet
+    def counted(self, told: Packet) -> Iterable[Key]:
+        """Return the announcement, and what the switch has of the blocks.
 
-    def take(self, answer: Packet) -> None:
+        Those are all below the one that it expects next, and perhaps one behind it.
+        """
+        yield _ANNOUNCEMENT
+        expected = told.aux
+        yield from list(takewhile(lambda i: i < expected, self._sent))
+        if told.packet > expected:
+            yield told.packet
+
+    def missing(self, told: Packet) -> Iterable[Key]:
+        """Return what the switch expects, and what stands before a block it has."""
+        expected = told.aux
+        if told.packet > expected:
+            yield expected
+            before = max((i for i in self._sent if i < told.packet), default=expected)
+            if before > expected:
+                yield before
+
+    def take(self, answer: Packet) -> Iterable[Key]:
         """Go along the chain as far as it is known."""
         self._count = answer.count
+        answered: list[Key] = []
         if Flag.ANNOUNCE in answer.flags:
             self._expected = answer.aux if self._expected is None else self._expected
         elif answer.n_items in (0, self._asked.levels.shape[1]):
-            self._answers.setdefault(answer.packet, answer)
+            if answer.packet not in self._answers:
+                self._answers[answer.packet] = answer
+                self._n_ahead += 1
+            answered.append(answer.packet)
             if self._expected is None and answer.packet == 0:
                 self._expected = 0
+        if self._expected is not None:
+            answered.append(_ANNOUNCEMENT)
         while self._expected in self._answers:
+            self._sent.pop(self._expected, None)
             self._expected = self._answers[self._expected].aux
-        self._sent = {
-            i: following
-            for i, following in self._sent.items()
-            if i >= (self._expected or 0)
-        }
+            self._n_ahead -= 1
+        return answered
+
+    def awaited(self) -> Key | None:
+        """Return the next block of the chain if only others have it."""
+        expected = self._expected
+        if expected is None or not expected < self._next or expected in self._sent:
+            return None
+        return expected
+
+    def overdue(self) -> Key | None:
+        """Return the next block of the chain if blocks behind it are answered."""
+        return self._expected if self._n_ahead >= _AHEAD else None
 
     def answer(self) -> Answer:
         """Return every block that any client had."""

@@ -32,8 +32,9 @@ from fediac.errors import (
 from fediac.sessions.aligned import MaxQuestion, SumQuestion, TallyQuestion
 from fediac.sessions.blocks import BlocksQuestion
 from fediac.sessions.explanations import say_ending, say_held, say_refusal, say_version
+from fediac.sessions.flights import Flight, Flights
 from fediac.sessions.pacing import RoundTrip, Window
-from fediac.sessions.questions import Key, Place, Question
+from fediac.sessions.questions import Place, Question
 from fediac.switch.registers import Layout
 from fediac.wire.control import (
     Abort,
@@ -64,13 +65,6 @@ from fediac.wire.tag import (
     tag_packets,
 )
 
-_LATER_ANSWERS = 3
-"""So many answers to packets sent later, and a packet is taken for lost."""
-
-_WAIT_TIMEOUTS = 2
-"""A packet that is counted is asked for again after so many timeouts, then later."""
-
-_MAX_WAIT_US = 500_000
 _KEEP_ALIVES = 4
 """In the time after which a silent member is missed."""
 
@@ -102,18 +96,6 @@ class Seat:
             )
 
 
-@dataclass(slots=True)
-class _Flight:
-    """A packet on its way: when it was sent first and last, when it is sent again."""
-
-    order: int
-    sent_us: int
-    due_us: int
-    n_sent: int = 1
-    n_later: int = 0
-    wait_us: int = 0
-
-
 class Member:
     """Takes packets and the time, gives packets and a deadline; asks exchanges.
 
@@ -135,8 +117,8 @@ class Member:
         self._heard_us = self._sent_us = now_us
         self._trip = RoundTrip()
         self._window = Window(1)
-        self._flights: dict[Key, _Flight] = {}
-        self._n_flown = 0
+        self._flights = Flights()
+        self._is_silent = False
         self._n_in: int | None = None
         self._asked: Exchange | None = None
         self._question: Question | None = None
@@ -205,7 +187,7 @@ class Member:
         if not self._is_in:
             return min(*ends, self._join_due_us)
         ends.append(self._sent_us + self._keep_alive_us)
-        ends += [each.due_us for each in self._flights.values()]
+        ends += self._flights.due_us(self._trip.timeout_us)
         return min(ends)
 
     def send(self, now_us: int) -> list[bytes]:
@@ -234,40 +216,22 @@ class Member:
             yield alive.write()
 
     def _due_packets(self, now_us: int) -> Iterator[Packet]:
-        """Yield what was lost, then what the window has room for."""
-        question = self._question
+        """Yield what was lost and then what is new, as the window has room."""
+        question, flights = self._question, self._flights
         if question is None:
             return
-        wanted = list(question.wanted())
-        timeout_us = self._trip.timeout_us
-        for key in wanted:
-            flight = self._flights.get(key)
-            if flight is not None and now_us >= flight.due_us:
-                self._repeat(flight, now_us)
-                yield question.packet(key)
-        # What is counted already has left the network.
-        n_flying = sum(not each.wait_us for each in self._flights.values())
-        for key in wanted:
-            if key in self._flights:
-                continue
-            if n_flying >= self._window.size:
+        if flights.expire(now_us, self._trip.timeout_us):
+            if self._is_silent:
+                self._window.begin_anew()
+            self._is_silent = True
+        while flights.n_flying < self._window.size:
+            key = flights.next_lost()
+            if key is None:
+                key = question.next_key()
+            if key is None:
                 return
-            n_flying += 1
-            self._n_flown += 1
-            due_us = now_us + timeout_us
-            self._flights[key] = _Flight(self._n_flown, now_us, due_us)
+            self.n_resent += flights.launch(key, now_us)
             yield question.packet(key)
-
-    def _repeat(self, flight: _Flight, now_us: int) -> None:
-        if not flight.wait_us:
-            self._window.shrink(now_us, self._trip.timeout_us)
-        flight.wait_us = min(2 * flight.wait_us, _MAX_WAIT_US)
-        backed_off = self._trip.timeout_us << min(flight.n_sent, 4)
-        flight.due_us = now_us + (flight.wait_us or min(backed_off, _MAX_WAIT_US))
-        self._n_flown += 1
-        flight.order, flight.sent_us, flight.n_later = self._n_flown, now_us, 0
-        flight.n_sent += 1
-        self.n_resent += 1
 
     @property
     def _keep_alive_us(self) -> int:
@@ -334,8 +298,7 @@ class Member:
         elif packet.kind == Kind.WAIT:
             self._note_wait(self._question, packet, now_us)
         else:
-            self._question.take(packet)
-            self._note_answers(self._question, now_us)
+            self._note_answer(self._question, packet, now_us)
 
     def _own_packet(self, number: int) -> Packet | None:
         """Return the packet that an error is about, if it is on its way."""
@@ -345,32 +308,38 @@ class Member:
 
     def _note_wait(self, question: Question, told: Packet, now_us: int) -> None:
         """Leave packets alone that are counted: others are late, or an answer lost."""
-        self._n_in = told.count
-        for key in question.keys_of(told):
-            flight = self._flights.get(key)
-            if flight is None:
-                continue
-            self._measure(flight, now_us)
-            flight.wait_us = flight.wait_us or _WAIT_TIMEOUTS * self._trip.timeout_us
-            flight.due_us = now_us + flight.wait_us
+        self._n_in, self._is_silent = told.count, False
+        for key in question.counted(told):
+            self._note_flight(self._flights.count(key, now_us), now_us, is_wait=True)
+        for key in question.missing(told):
+            self._flights.lose(key, before=told.packet)
 
-    def _note_answers(self, question: Question, now_us: int) -> None:
+    def _note_answer(self, question: Question, answer: Packet, now_us: int) -> None:
         """Forget what is answered; what was sent before that may be lost."""
-        wanted = set(question.wanted())
-        answered = [each for key, each in self._flights.items() if key not in wanted]
-        self._flights = {k: f for k, f in self._flights.items() if k in wanted}
-        for flight in answered:
-            self._measure(flight, now_us)
-            self._window.grow()
-            for other in self._flights.values():
-                other.n_later += other.order < flight.order
-        for other in self._flights.values():
-            if other.n_later >= _LATER_ANSWERS:
-                other.n_later, other.due_us = 0, now_us
+        self._is_silent = False
+        for key in question.take(answer):
+            self._note_flight(self._flights.land(key), now_us)
+        self._flights.lose_overtaken(now_us, self._trip.timeout_us // 2)
+        awaited, overdue = question.awaited(), question.overdue()
+        if awaited is not None:
+            self._flights.expect(awaited, now_us)
+        if overdue is not None:
+            self._flights.recall(overdue)
 
-    def _measure(self, flight: _Flight, now_us: int) -> None:
-        if flight.n_sent == 1 and not flight.wait_us:
-            self._trip.measure(now_us - flight.sent_us)
+    def _note_flight(
+        self, flight: Flight | None, now_us: int, *, is_wait: bool = False
+    ) -> None:
+        """Learn from a packet of which the switch was heard how the way there is.
+
+        A packet is lost as often as it was repeated; but a wait is the answer to one
+        that was counted before.
+        """
+        if flight is None or not flight.n_sent:
+            return
+        trip_us = now_us - flight.at_us if flight.was_sent_once else None
+        self._window.note(max(0, flight.n_sent - 1 - is_wait), trip_us)
+        if trip_us is not None:
+            self._trip.measure(trip_us)
 
     def _obey(self, control: Control, now_us: int) -> None:
         match control:

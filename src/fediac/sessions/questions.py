@@ -4,7 +4,7 @@ A question says which of its packets should be on their way, takes answers, and 
 when it has them all. It knows no time: when to send again is `member`'s business.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,20 +49,35 @@ class Question(Protocol):
         """Whether everything is answered."""
         ...
 
-    def wanted(self) -> Iterator[Key]:
-        """Yield the packets that should be on their way, in the order to send them."""
+    def next_key(self) -> Key | None:
+        """Return the next packet to send for the first time, if there is one now."""
         ...
 
     def packet(self, key: Key) -> Packet:
-        """Return one of them."""
+        """Return one of the packets."""
         ...
 
-    def take(self, answer: Packet) -> None:
-        """Take an answer; what does not fit the question changes nothing."""
+    def take(self, answer: Packet) -> Iterable[Key]:
+        """Return which packets are answered by this, with what was there before.
+
+        What does not fit the question changes nothing.
+        """
         ...
 
-    def keys_of(self, told: Packet) -> Iterator[Key]:
-        """Yield the packets that a wait may be about."""
+    def counted(self, told: Packet) -> Iterable[Key]:
+        """Return which packets the switch has, by a wait."""
+        ...
+
+    def missing(self, told: Packet) -> Iterable[Key]:
+        """Return which packets it lacks, by a wait; not what was sent since."""
+        ...
+
+    def awaited(self) -> Key | None:
+        """Return a packet whose answer comes, though this member need not send it."""
+        ...
+
+    def overdue(self) -> Key | None:
+        """Return a packet whose answer was given, and must have got lost."""
         ...
 
     def answer(self) -> Answer:

@@ -14,6 +14,7 @@ from typing import Any
 from fediac.sessions import aligned as sessions_aligned
 from fediac.sessions.client import Client, apply
 from fediac.sessions.coordinator import Coordinator
+from fediac.sessions.flights import Flights
 from fediac.sessions.journal import Committed, Numbered
 from fediac.sessions.member import Member
 from fediac.sessions.messages import Verdict
@@ -326,10 +327,10 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "SWITCH_FORGETS": Mutant(switch_forgets, FORGETFUL),
     "NO_REPEATS": _text(
-        Member, "_due_packets", ("now_us >= flight.due_us", "False"), habitat=LOSSY
+        Member, "_due_packets", ("flights.next_lost()", "None"), habitat=LOSSY
     ),
     "WAIT_ENDS": _text(
-        Member, "_note_wait", ("now_us + flight.wait_us", "1 << 60"), habitat=LOSSY
+        Flights, "_probe", ("self._probed_us > bound_us", "True"), habitat=LOSSY
     ),
     "REPEATS_UNANSWERED": _text(
         aligned,

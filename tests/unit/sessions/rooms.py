@@ -12,6 +12,7 @@ from fediac.sessions.client import Holdings
 from fediac.sessions.journal import Record
 from fediac.sessions.member import Member, Seat
 from fediac.sessions.opening import Opening
+from fediac.sessions.questions import Key, Question
 from fediac.sessions.replay import Compressing
 from fediac.switch.control import ControlPlane, Limits
 from fediac.switch.keys import Keyring
@@ -121,6 +122,11 @@ RECIPE = Compressing(make, seed=5)
 def update(client: int, round_number: int = 1) -> np.ndarray:
     rng = np.random.default_rng((client, round_number))
     return rng.normal(size=DIM).astype(np.float32)
+
+
+def new_keys(question: Question) -> list[Key]:
+    """Return what a question has to send for the first time, with a wide window."""
+    return list(iter(question.next_key, None))
 
 
 @dataclass

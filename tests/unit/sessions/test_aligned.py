@@ -16,6 +16,7 @@ from fediac.sessions.questions import Place
 from fediac.switch.registers import Layout
 from fediac.wire.header import EVERYONE, Flag, Kind
 from fediac.wire.packet import Packet
+from tests.unit.sessions.rooms import new_keys
 
 LAYOUT = Layout(3, 64, 2048)
 DIM = 20 * 512 + 9
@@ -44,11 +45,12 @@ def answer_to(packet: Packet, **fields: object) -> Packet:
 def test_a_window_is_half_of_the_slots_from_the_first_without_an_answer() -> None:
     question = TallyQuestion(place(), tally())
     n_slots = LAYOUT.n_slots(Kind.TALLY, 2)
-    assert list(question.wanted()) == list(range(n_slots // 2))
+    half = n_slots // 2
+    assert new_keys(question) == list(range(half))
     question.take(answer_to(question.packet(1)))
-    assert list(question.wanted()) == [i for i in range(n_slots // 2) if i != 1]
+    assert new_keys(question) == []
     question.take(answer_to(question.packet(0)))
-    assert list(question.wanted()) == list(range(2, 2 + n_slots // 2))
+    assert new_keys(question) == [half, half + 1]
 
 
 @pytest.mark.parametrize(("n_slots", "window"), [(2, 1), (3, 1), (4, 2), (9, 4)])
@@ -80,7 +82,7 @@ def test_a_tally_s_answer_is_gathered_in_the_order_of_packets() -> None:
     other = TallyQuestion(place(is_observer=True), asked)
     n_taken = 0
     while not question.is_done:
-        for key in reversed(list(question.wanted())):
+        for key in reversed(new_keys(question)):
             told = answer_to(question.packet(key), aux=0x40000000, bits=9)
             question.take(told)
             other.take(told)
@@ -101,15 +103,13 @@ def test_a_wide_sum_is_done_when_all_parts_are_there() -> None:
     assert [question.packet(i).n_items for i in (0, 1)] == [128, 72]
     whole = answer_to(question.packet(0), n_items=64, bits=8, body=bytes(range(64)))
     last = answer_to(question.packet(1), n_items=64, bits=8, body=bytes(64))
-    question.take(replace(whole, part=1))
-    assert 0 in list(question.wanted())
-    question.take(whole)
-    question.take(whole)
+    assert list(question.take(replace(whole, part=1))) == []
+    assert list(question.take(whole)) == [0]
+    assert list(question.take(whole)) == []
     assert question.say_missing() == "1 of 2 packets (first: 1)"
     question.take(last)
-    question.take(replace(last, part=1, n_items=8, body=bytes(8)))
+    assert list(question.take(replace(last, part=1, n_items=8, body=bytes(8)))) == [1]
     assert question.is_done
-    assert list(question.wanted()) == []
     answer = question.answer()
     assert isinstance(answer, Totals)
     assert answer.lanes.tobytes() == bytes(range(64)) * 2 + bytes(72)
@@ -128,20 +128,21 @@ def test_a_wide_sum_is_done_when_all_parts_are_there() -> None:
 def test_an_answer_that_does_not_fit_changes_nothing(wrong: dict[str, object]) -> None:
     question = SumQuestion(place(), asked_sum())
     right = answer_to(question.packet(0), n_items=64, bits=8, body=bytes(64))
-    question.take(replace(right, **wrong))  # type: ignore[arg-type]
+    told = replace(right, **wrong)  # type: ignore[arg-type]
+    assert list(question.take(told)) == []
     assert question.say_missing() == "2 of 2 packets (first: 0)"
     assert not question.packed.any()
 
 
 def test_a_maximum_is_one_packet_and_one_answer() -> None:
     question = MaxQuestion.of(place(), Max(1.5))
-    assert list(question.wanted()) == [0]
+    assert new_keys(question) == [0]
     packet = question.packet(0)
     assert (packet.kind, packet.aux, packet.body) == (Kind.MAX, 0x3FC00000, b"")
     assert question.say_missing() == "1 of 1 packets (first: 0)"
-    question.take(answer_to(packet, aux=0x40000000))
+    assert list(question.take(answer_to(packet, aux=0x40000000))) == [0]
     assert question.is_done
-    assert list(question.wanted()) == []
+    assert new_keys(question) == []
     assert question.answer() == Peak(2.0)
 
 
@@ -151,5 +152,10 @@ def test_an_observer_knows_no_peak() -> None:
 
 def test_a_wait_is_about_the_packet_that_it_names() -> None:
     told = Packet(Kind.WAIT, 100, 4, 1, packet=3, count=1, flags=Flag.ANSWER)
-    assert list(TallyQuestion(place(), tally()).keys_of(told)) == [3]
-    assert list(MaxQuestion(place(), 1.0).keys_of(told)) == [0]
+    question, peak = TallyQuestion(place(), tally()), MaxQuestion(place(), 1.0)
+    assert list(question.counted(told)) == [3]
+    assert list(peak.counted(replace(told, packet=0))) == [0]
+    for each in (question, peak):
+        assert list(each.missing(told)) == []
+        assert each.awaited() is None
+        assert each.overdue() is None

@@ -417,7 +417,7 @@ local function say(header, tvb)
   if header.kind == WAIT then
     line = string.format("%s: %d are in", line, header.threshold_or_count)
     local says_next = header.aux > 0 or is_range(header)
-    return says_next and string.format("%s, packet %d is next", line, header.aux) or line
+    return says_next and string.format("%s, packet %s is next", line, say_next(header)) or line
   elseif header.kind == ERROR then
     local reason = REASONS[header.part]
     if not reason then

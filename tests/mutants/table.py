@@ -158,6 +158,21 @@ TABLE: dict[str, dict[str, Row]] = {
             "unit/core/test_ledger.py",
         ),
     },
+    "switch/blocks.py": {
+        "early-block-twice": (
+            "a block that comes early is added once",
+            "if self._following(packet.packet):",
+            "if False:",
+            "unit/switch/test_blocks.py::test_an_early_block_is_added_once",
+        ),
+        "early-block-forgotten": (
+            "a client's clock goes on over blocks that came early",
+            "named = self._following(following)",
+            "named = 0",
+            "unit/switch/test_blocks.py::"
+            "test_only_the_first_block_behind_a_gap_tells_of_it",
+        ),
+    },
     "switch/tally.py": {
         "threshold-above-in-switch": (
             "an entry needs threshold votes, not one more (registers)",

@@ -163,7 +163,7 @@ class Flights:
             self._move(self._counted, key)
 
     def _before(self, home: dict[Key, Flight], until_us: int) -> Iterator[Key]:
-        """Yield the packets in front that were overtaken and left alone since a time."""
+        """Yield the packets in front that are overtaken and were left alone."""
         for key, flight in home.items():
             if flight.order >= self._latest[0] or flight.at_us > until_us:
                 return

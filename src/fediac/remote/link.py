@@ -32,6 +32,8 @@ class Link:
 
     Attributes:
         refused: Packets that came back because nobody listens there.
+        buffer_bytes: Its receive buffer, as the system counts it: what was asked for,
+            or as much as net.core.rmem_max allows.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -47,6 +49,8 @@ class Link:
             ) from error
         for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             self.socket.setsockopt(socket.SOL_SOCKET, buffer, _BUFFER_BYTES)
+        got = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        self.buffer_bytes: int = got
         self._forbid_fragments(family)
         self.socket.settimeout(0.0)
 

@@ -77,12 +77,18 @@ class Participant:
         self._settings = ClientSettings(client, recipe, patience_of(patience_s))
         self._channel: Channel | None = None
         self._link: Link | None = None
+        self._buffer_bytes: int | None = None
         self._said: Status | None = None
         self._said_us = 0
         self._heard_s = 0.0
         self._why = ""
         self._is_over = False
         self._machine: Client | None = None
+
+    @property
+    def buffer_bytes(self) -> int | None:
+        """The receive buffer of its socket; None: it has none yet."""
+        return self._buffer_bytes
 
     @property
     def n_resent(self) -> int:
@@ -257,3 +263,4 @@ class Participant:
             with suppress(OSError):
                 self._link.close()
         self._link = Link(endpoint)
+        self._buffer_bytes = self._link.buffer_bytes

@@ -50,6 +50,7 @@ class RemoteSwitch:
     Attributes:
         n_retries: Sessions that were lost, or not to be had, so far.
         n_resent: Packets that members sent again, so far.
+        buffer_bytes: The smallest receive buffer of its members; None: there were none.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class RemoteSwitch:
     ) -> None:
         self.endpoint = Endpoint.parse(address, name="switch")
         self.n_retries = self.n_resent = 0
+        self.buffer_bytes: int | None = None
         self.on_retry: Callable[[str], None] = lambda _: None
         self._key, self._wait_s = key, wait_s
         self._payload_bytes = payload_of(mtu)
@@ -158,6 +160,7 @@ class RemoteSwitch:
             links = {
                 client: stack.enter_context(Link(self.endpoint)) for client in members
             }
+            self.buffer_bytes = min(each.buffer_bytes for each in links.values())
             transport = _NetworkTransport(opened, seats, links)
             try:
                 yield transport

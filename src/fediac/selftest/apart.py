@@ -124,6 +124,7 @@ class Apart:
     def _note(self, child: Child, said: dict[str, Any]) -> None:
         if "n_resent" in said:
             self._resent[child.pid] = said["n_resent"]
+        self._trial.note_buffer(said.get("buffer_bytes"))
         if said["event"] != "round":
             return
         number = said["number"]

@@ -24,6 +24,7 @@ class Trial:
         longest_wait_s: The longest that a round took, from its beginning to its end.
         differences: What is not as it must be, in words; none: all is equal.
         relay: What happened to datagrams on their way.
+        buffer_bytes: The smallest receive buffer that a client got; None: unknown.
     """
 
     rounds: int = 0
@@ -36,6 +37,12 @@ class Trial:
     longest_wait_s: float = 0.0
     differences: list[str] = field(default_factory=list)
     relay: Counter[str] = field(default_factory=Counter)
+    buffer_bytes: int | None = None
+
+    def note_buffer(self, n_bytes: int | None) -> None:
+        """Note a client's receive buffer, if it has said what it got."""
+        given = [each for each in (self.buffer_bytes, n_bytes) if each is not None]
+        self.buffer_bytes = min(given, default=None)
 
     @property
     def is_equal(self) -> bool:
@@ -57,6 +64,7 @@ class Trial:
             "longest_wait_s": self.longest_wait_s,
             "differences": self.differences,
             "relay": dict(self.relay),
+            "buffer_bytes": self.buffer_bytes,
         }
 
 
@@ -74,6 +82,7 @@ def add_up(trials: Iterable[Trial]) -> Trial:
         total.longest_wait_s = max(total.longest_wait_s, each.longest_wait_s)
         total.differences += each.differences
         total.relay.update(each.relay)
+        total.note_buffer(each.buffer_bytes)
     return total
 
 

@@ -182,7 +182,7 @@ def take_part(job: Job, client: int, conductor: str, say: Say) -> None:
         )
 
     participant.run(train, on_round=tell, on_kept=note)
-    say("over", n_resent=participant.n_resent)
+    say("over", n_resent=participant.n_resent, buffer_bytes=participant.buffer_bytes)
 
 
 def digest(values: npt.NDArray[np.float32]) -> str:

@@ -59,6 +59,7 @@ def run_together(
         trial.rounds += 1
         states = list(expected.states)
     trial.rounds_retried, trial.retransmissions = switch.n_retries, switch.n_resent
+    trial.note_buffer(switch.buffer_bytes)
 
 
 def _compare(where: str, got: RoundResult, expected: RoundResult) -> list[str]:

@@ -65,6 +65,10 @@ from fediac.wire.tag import (
     tag_packets,
 )
 
+_START_TOGETHER, _START_US = 16, 160
+"""So many members begin together, the next ones so much later: a default receive buffer
+holds 92 packets, and 1,024 members that begin at once send 4,096."""
+
 _KEEP_ALIVES = 4
 """In the time after which a silent member is missed."""
 
@@ -112,7 +116,9 @@ class Member:
         self._cookie = 0
         self._is_in = False
         self._welcome: Welcome | None = None
-        self._join_due_us = self._join_sent_us = now_us
+        self._spread_us = seat.client // _START_TOGETHER * _START_US
+        self._join_due_us = self._join_sent_us = now_us + self._spread_us
+        self._begins_us: int | None = None
         self._n_joins = 0
         self._heard_us = self._sent_us = now_us
         self._trip = RoundTrip()
@@ -188,6 +194,8 @@ class Member:
             return min(*ends, self._join_due_us)
         ends.append(self._sent_us + self._keep_alive_us)
         ends += self._flights.due_us(self._trip.timeout_us)
+        if self._begins_us is not None and self._begins_us > self._sent_us:
+            ends.append(self._begins_us)
         return min(ends)
 
     def send(self, now_us: int) -> list[bytes]:
@@ -218,7 +226,7 @@ class Member:
     def _due_packets(self, now_us: int) -> Iterator[Packet]:
         """Yield what was lost and then what is new, as the window has room."""
         question, flights = self._question, self._flights
-        if question is None:
+        if question is None or not self._has_begun(now_us):
             return
         if flights.expire(now_us, self._trip.timeout_us):
             if self._is_silent:
@@ -232,6 +240,12 @@ class Member:
                 return
             self.n_resent += flights.launch(key, now_us)
             yield question.packet(key)
+
+    def _has_begun(self, now_us: int) -> bool:
+        """Return whether it is this member's time to ask the exchange."""
+        if self._begins_us is None:
+            self._begins_us = now_us + self._spread_us
+        return now_us >= self._begins_us
 
     @property
     def _keep_alive_us(self) -> int:
@@ -391,6 +405,7 @@ class Member:
             self.give_up(str(error))
             return
         self._window.most = max(1, welcome.credit)
+        self._begins_us = None
         self._n_in = None
 
     def _note_hint(self, data: bytes) -> None:

@@ -44,6 +44,12 @@ def packets(n: int) -> list[bytes]:
     return [bytes([i % 251, i // 251]) * (1 + i % 700) for i in range(n)]
 
 
+def test_a_link_says_which_buffer_it_got(peer: socket.socket) -> None:
+    with link_to(peer) as link:
+        asked = socket.SOL_SOCKET, socket.SO_RCVBUF
+        assert link.buffer_bytes == link.socket.getsockopt(*asked) > 0
+
+
 @pytest.mark.usefixtures("_kernels")
 def test_packets_leave_in_their_order_and_whole(peer: socket.socket) -> None:
     sent = packets(70)  # more than one call takes

@@ -24,6 +24,15 @@ def test_a_document_is_equal_if_all_its_trials_are() -> None:
     assert both["algorithms"]["b"]["differences"] == ["round 1: mean"]
 
 
+def test_the_smallest_buffer_of_all_clients_is_told() -> None:
+    first, second = Trial(1), Trial(1)
+    for n_bytes in (None, 9_000, 4_000, None, 5_000):
+        first.note_buffer(n_bytes)
+    assert first.document()["buffer_bytes"] == 4_000
+    assert second.document()["buffer_bytes"] is None
+    assert add_up([second, first, second]).buffer_bytes == 4_000
+
+
 def test_nothing_compared_is_not_equal() -> None:
     assert not Trial().is_equal
     assert not document({"a": A, "b": Trial()}, None)["equal"]

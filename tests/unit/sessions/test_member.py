@@ -19,6 +19,7 @@ from fediac.core.exchange import (
 )
 from fediac.errors import LocalProtocolError
 from fediac.sessions.member import Member
+from fediac.sessions.opening import Opening
 from fediac.sessions.pacing import FIRST_TIMEOUT_US
 from fediac.switch.control import ControlPlane
 from fediac.wire.control import Abort, Ending, Refusal
@@ -27,7 +28,11 @@ from fediac.wire.packet import Packet, decode
 from fediac.wire.tag import session_key
 from tests.support import refuses
 from tests.unit.sessions.rooms import (
+    ASKED as ASKED_SESSION,
+)
+from tests.unit.sessions.rooms import (
     HOME,
+    KEY,
     PATIENCE_US,
     members,
     new_switch,
@@ -312,6 +317,29 @@ def test_a_window_is_what_the_switch_has_room_for() -> None:
     talk(switch, {b"0": member}, 0)
     member.ask(votes(dim=20 * 512))
     assert len(sent(member, 0)) == 2
+
+
+def test_many_members_do_not_begin_all_at_once() -> None:
+    first, last = Member(seat(0), 0), Member(replace(seat(0), client=1023), 0)
+    assert len(sent(first, 0)) == 1
+    assert sent(last, 0) == []
+    assert 5_000 < last.deadline_us < 20_000
+    assert len(sent(last, last.deadline_us)) == 1
+
+
+def test_a_late_member_asks_its_exchanges_later_too() -> None:
+    asked = replace(ASKED_SESSION, n_clients=40, n_observers=0)
+    switch = new_switch()
+    opening = Opening(asked, KEY, patience_us=PATIENCE_US, now_us=0)
+    talk(switch, {HOME: opening}, 0)
+    member = Member(replace(seat(0), client=39), 0)
+    talk(switch, {b"39": member}, 1_000)
+    assert member.is_in
+    member.ask(Max(1.0))
+    assert sent(member, 1_000) == []
+    due_us = member.deadline_us
+    assert 1_000 < due_us < 3_000
+    assert [each.kind for each in sent(member, due_us)] == [Kind.MAX]
 
 
 def test_a_client_s_number_is_one_that_a_packet_can_have() -> None:

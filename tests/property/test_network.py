@@ -298,6 +298,8 @@ def begin(names: Sequence[str], case: Case) -> Session:
     """Return a session in which all clients ask these exchanges in turn."""
     # Slots of a tally with three planes, the longest of all.
     half_bytes = case.n_slots * (24 + 8 + 3 * PAYLOAD_BYTES)
+    # Words for what early blocks name, so that there are as many slots of blocks, too.
+    half_bytes += case.keeps_early * case.n_slots * 4 * (case.n_clients + 3)
     switch = Switch(1 << 16, payload_bytes=PAYLOAD_BYTES)
     job = switch.open(
         case.n_clients,

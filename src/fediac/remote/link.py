@@ -19,6 +19,10 @@ _MAX_DATAGRAM = 65_535
 _BATCH = 256
 """Datagrams that are read before a machine is asked what to send."""
 
+_TURN_US = 50_000
+"""Time for those that have heard something, before all others have their turn: beside a
+thousand members a coordinator would be silent for longer than its lease."""
+
 _IP_MTU_DISCOVER, _IP_PMTUDISC_DO = 10, 2
 _IPV6_MTU_DISCOVER, _IPV6_PMTUDISC_DO = 23, 2
 """Linux's numbers, which Python has no names for: packets are not cut in pieces."""
@@ -220,12 +224,16 @@ def _step(
     ends = (machine.deadline_us for _, machine in machines)
     until_us = min((each for each in ends if each is not None), default=None)
     wait_s = 1.0 if until_us is None else max(0.0, (until_us - clock_us()) / 1e6)
-    for key, _ in selector.select(min(wait_s, 1.0)):
+    heard = selector.select(min(wait_s, 1.0))
+    turn_ends_us = clock_us() + _TURN_US
+    for key, _ in heard:
         if key.data is None:
             continue
         link, machine = key.data
         machine.receive(link.receive(), clock_us())
         link.send(machine.send(clock_us()))
+        if clock_us() > turn_ends_us:
+            break  # the others are still ready when they are asked for again
     now_us = clock_us()
     for link, machine in machines:
         due_us = machine.deadline_us

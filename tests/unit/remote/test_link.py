@@ -1,7 +1,8 @@
 """A client's socket: many packets a call in C, one by one in Python, the same."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -9,7 +10,8 @@ from fediac import native
 from fediac.errors import SessionError
 from fediac.native.linking import N_ROWS, link_kernels
 from fediac.network.addresses import Endpoint
-from fediac.remote.link import Link
+from fediac.remote import link as module
+from fediac.remote.link import Link, drive
 from tests.support import refuses
 
 HOSTS = ("127.0.0.1", "::1")
@@ -107,3 +109,55 @@ def test_a_closed_socket_is_an_error(peer: socket.socket) -> None:
 def test_a_host_that_is_none_is_an_error() -> None:
     with pytest.raises(SessionError, match=r"^cannot send to nowhere\.invalid:4900: "):
         Link(Endpoint("nowhere.invalid", 4900))
+
+
+class Slow:
+    """A machine whose every datagram takes a second of a clock that it moves."""
+
+    deadline_us = None
+
+    def __init__(self, heard: list[str], clock: list[int]) -> None:
+        self._heard, self._clock = heard, clock
+
+    def receive(self, datagrams: Iterable[bytes], _now_us: int) -> None:
+        for _ in datagrams:
+            self._clock[0] += 1_000_000
+            self._heard.append("slow")
+
+    def send(self, _now_us: int) -> list[bytes]:
+        return []
+
+
+class Due:
+    """A machine that hears nothing and has something to send all the time."""
+
+    deadline_us = 0
+
+    def __init__(self, heard: list[str]) -> None:
+        self._heard = heard
+
+    def receive(self, _datagrams: Iterable[bytes], _now_us: int) -> None:
+        raise AssertionError("nobody sends to it")
+
+    def send(self, _now_us: int) -> list[bytes]:
+        self._heard.append("due")
+        return []
+
+
+def test_who_is_due_does_not_wait_for_all_that_others_hear(
+    peer: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    clock = [0]
+    monkeypatch.setattr(module, "clock_us", lambda: clock[0])
+    with ExitStack() as stack:
+        links = [stack.enter_context(link_to(peer)) for _ in range(9)]
+        for each in links[:8]:
+            peer.sendto(b"x", each.socket.getsockname())
+        machines = [(each, Slow(order, clock)) for each in links[:8]]
+        drive(
+            [*machines, (links[8], Due(order))],
+            lambda: order.count("slow") == 8,
+        )
+    heard = "".join(each[0] for each in order).lstrip("d")
+    assert "ss" not in heard  # with turns without an end all eight came first

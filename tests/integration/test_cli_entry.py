@@ -258,12 +258,12 @@ class TestSettings:
             "key": "fediac.n_votes",
             "table": "fediac",
             "name": "n_votes",
-            "kind": 'a whole number, a share such as "5%" or "auto"',
+            "kind": 'a whole number, a share such as "5%", "auto" or "few"',
             "default": "auto",
             "meaning": "Entries a client votes for (k): a count, or a share of all "
-            "entries. 'auto' is the paper's 5 %, but at least 1,024 entries, or all "
-            "there are: fewer save no packet, and in models of a few thousand entries "
-            "they cost much of the progress.",
+            "entries. 'auto' is the paper's 5 % and 'few' 2 %, but at least 1,024 "
+            "entries, or all there are: fewer save no packet, and in models of a few "
+            "thousand entries they cost much of the progress.",
         }
         assert found["train.lr_decay"]["meaning"].endswith("; 0: it stays at 'lr'.")
         assert found["stop.target"]["default"] is None

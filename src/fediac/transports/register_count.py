@@ -1,6 +1,7 @@
 """The counters of a switch, computed from exchanges instead of counted by registers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -33,7 +34,9 @@ class RegisterCount:
     """The counters of a switch, computed instead of counted."""
 
     def __init__(self, layout: Layout, n_present: int) -> None:
-        self._layout = layout
+        # Without the room for early blocks, which sessions over a network have besides:
+        # a run says the same of its rounds wherever they were.
+        self._layout = replace(layout, keeps_early=False)
         self._n_present = n_present
         self._packets_in = self._packets_out = self._aggregations = 0
         self._previous = self._current = 0

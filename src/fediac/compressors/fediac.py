@@ -237,7 +237,7 @@ class FediAC(ErrorFeedback):
         Only the paper's votes were compared.
         """
         is_usual = self.law == "bernoulli" and self.n_votes in (AUTO, _PAPER_VOTES)
-        is_usual = is_usual and self.budget_mib is None
+        is_usual = is_usual and self.budget_mib is None and not self.growth
         return (82, 126) if is_usual and self.entries_per_vote == 1 else None
 
     @property
@@ -252,7 +252,7 @@ class FediAC(ErrorFeedback):
 
         Args:
             dim: All entries.
-            state: The client's, which matters where there is a budget; None: new.
+            state: The client's, which matters where k follows something; None: new.
         """
         state = state or State()
         following = self._following(dim, state)
@@ -295,7 +295,7 @@ class FediAC(ErrorFeedback):
         """Yield a tally and a sum of what enough clients vote for.
 
         That is the tail of a binomial distribution: each votes for an entry with
-        probability k/d.
+        probability k/d. Votes that grow do so until k entries are agreed on.
         """
         # Takes longer to import than NumPy, and rounds predict nothing.
         from scipy.special import betainc
@@ -303,11 +303,13 @@ class FediAC(ErrorFeedback):
         dim, needed = conditions.dim, self.votes_needed
         n_groups = count_groups(dim, self.entries_per_vote)
         yield (Expected(Tally, n_groups, n_groups, bits=1),)
-        share = self.count_votes(dim) / dim
-        tail = betainc(needed, self.n_clients - needed + 1, share)
+        n_votes = self.count_votes(dim)
+        tail = betainc(needed, self.n_clients - needed + 1, n_votes / dim)
         n_chosen = round(dim * float(tail))
         if self.budget_mib is not None:
             n_chosen = self._budget(dim, State()).n_entries
+        elif self.growth:
+            n_chosen = max(n_chosen, n_votes)
         widths = self._widths(self.known_bits or _EXPECTED_BITS)
         yield (Expected(Sum, n_chosen, n_chosen, widths, is_agreed=True),)
 

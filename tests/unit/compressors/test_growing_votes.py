@@ -7,6 +7,7 @@ import pytest
 
 from fediac import FediAC, aggregate
 from fediac.compressors import State
+from fediac.compressors.forecast import Conditions
 from fediac.compressors.growing_votes import GrowingVotes
 from tests.support import refuses
 
@@ -62,6 +63,16 @@ def test_clients_that_agree_on_nothing_vote_for_more_every_round() -> None:
         assert result.facts.chosen < 160
     assert votes == sorted(set(votes))
     assert {growing.count_votes(DIM, state) for state in states} == {236}
+
+
+@pytest.mark.parametrize(("threshold", "n_chosen"), [(10, 200), (1, 1605)])
+def test_as_many_are_expected_to_be_agreed_on_as_shall_be(
+    threshold: int, n_chosen: int
+) -> None:
+    growing = FediAC(10, n_votes=200, threshold=threshold, growth=0.05)
+    _, (total,) = growing.expect(Conditions(DIM))
+    assert total.up == total.down == n_chosen
+    assert growing.measured is None
 
 
 def test_votes_do_not_grow_by_default() -> None:

@@ -360,7 +360,9 @@ class FediAC(ErrorFeedback):
         )
         peak = consensus.peak
         if peak < MIN_PEAK or not count_bits(consensus.gia):
-            after = self._after(corrected, state, 0, bits=consensus.bits or None)
+            after = replace(state, bits=consensus.bits or None)
+            if peak >= MIN_PEAK:  # otherwise there was nothing to agree on
+                after = self._after(corrected, after, 0)
             return unsent(
                 corrected, after, n_votes=n_votes, bits=consensus.bits, peak=peak
             )
@@ -370,19 +372,17 @@ class FediAC(ErrorFeedback):
             peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
         )
         added = yield from add_levels(corrected, gia, grid, stream, kept=kept)
-        bits = self._next_bits(bits, added.sent)
-        after = self._after(corrected, state, added.sent.n_levels, bits=bits)
+        after = replace(state, bits=self._next_bits(bits, added.sent))
+        after = self._after(corrected, after, added.sent.n_levels)
         return added.outcome(after, peak=peak, n_votes=n_votes)
 
-    def _after(
-        self, corrected: Corrected, state: State, n_chosen: int, *, bits: int | None
-    ) -> State:
+    def _after(self, corrected: Corrected, state: State, n_chosen: int) -> State:
         """Return the next state, which knows what the votes of this round came to."""
-        after, like = replace(state, bits=bits), corrected.values
-        following = self._following(like.shape[0], after)
+        like = corrected.values
+        following = self._following(like.shape[0], state)
         if following is None:
-            return after
-        return following.follow(after, n_chosen, like=like)
+            return state
+        return following.follow(state, n_chosen, like=like)
 
     def _offered_peak(self, corrected: Corrected, state: State) -> float:
         if self.clip is None:

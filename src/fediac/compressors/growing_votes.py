@@ -36,7 +36,8 @@ class GrowingVotes:
     def count_votes(self, state: State) -> int:
         """Return how many entries a client votes for."""
         votes = state.extras.get(_KEY)
-        return self.n_votes if votes is None else min(int(votes[0]), self.dim)
+        kept = 0 if votes is None else int(votes[0])
+        return min(max(kept, self.n_votes), self.dim)
 
     def follow(self, state: State, n_chosen: int, *, like: Array) -> State:
         """Return the state after a round that agreed on so many entries.

@@ -93,10 +93,19 @@ def test_what_is_kept_is_of_the_updates_library() -> None:
 
 
 def test_a_round_in_which_nobody_agrees_lets_clients_vote_for_more() -> None:
+    # Each client's large entries are its own.
+    own = np.repeat(np.eye(N_CLIENTS, dtype=np.float32), DIM // N_CLIENTS, axis=1)
+    lean = FediAC.lean(N_CLIENTS, budget_mib=0.05)
+    done = aggregate(list(own), lean, seed=1, round_number=1)
+    assert done.facts.chosen == 0
+    assert lean.count_votes(DIM, done.states[0]) == 2 * lean.count_votes(DIM)
+
+
+def test_a_round_without_anything_to_send_changes_no_votes() -> None:
     zeros = [np.zeros(DIM, dtype=np.float32)] * N_CLIENTS
     lean = FediAC.lean(N_CLIENTS, budget_mib=0.05)
     done = aggregate(zeros, lean, seed=1, round_number=1)
-    assert lean.count_votes(DIM, done.states[0]) == 2 * lean.count_votes(DIM)
+    assert lean.count_votes(DIM, done.states[0]) == lean.count_votes(DIM)
 
 
 def test_what_is_expected_of_a_round_is_the_budget() -> None:

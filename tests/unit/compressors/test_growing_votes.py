@@ -41,6 +41,12 @@ def test_votes_are_for_all_entries_at_most() -> None:
     assert follow(GrowingVotes(3900, 0.5, DIM), 0, 0, 0) == [4000, 4000, 4000]
 
 
+def test_votes_are_for_k_entries_at_least_where_k_was_less_before() -> None:
+    state = GrowingVotes(100, 0.05, DIM).follow(State(), 0, like=LIKE)
+    assert GrowingVotes(400, 0.05, DIM).count_votes(state) == 400
+    assert GrowingVotes(50, 0.05, 60).count_votes(state) == 60
+
+
 def test_a_single_vote_grows_too() -> None:
     assert follow(GrowingVotes(1, 0.01, DIM), 0, 0) == [2, 3]
 
@@ -63,6 +69,12 @@ def test_clients_that_agree_on_nothing_vote_for_more_every_round() -> None:
         assert result.facts.chosen < 160
     assert votes == sorted(set(votes))
     assert {growing.count_votes(DIM, state) for state in states} == {236}
+
+
+def test_votes_do_not_grow_where_there_is_nothing_to_send() -> None:
+    lean = FediAC.lean(4, n_votes="2%")
+    done = aggregate([np.zeros(DIM, np.float32)] * 4, lean, seed=1, round_number=1)
+    assert {lean.count_votes(DIM, each) for each in done.states} == {80}
 
 
 @pytest.mark.parametrize(("threshold", "n_chosen"), [(10, 200), (1, 1605)])

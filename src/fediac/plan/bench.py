@@ -25,7 +25,7 @@ from fediac.defaults import RESNET18_DIM
 from fediac.errors import ArgumentError
 from fediac.plan.synthetic import synthetic_updates
 from fediac.switch import Switch
-from fediac.transports import aggregate
+from fediac.transports.vectors import aggregate_vectors
 
 N_CLIENTS = 20
 THRESHOLD = 3
@@ -212,7 +212,7 @@ def time_rounds(*, dim: int, n_clients: int, n_repeats: int) -> list[RoundCost]:
         for number in range(n_repeats + 1):
             switch = Switch()
             start = perf_counter()
-            result = aggregate(
+            result = aggregate_vectors(
                 updates,
                 compressor,
                 switch=switch,

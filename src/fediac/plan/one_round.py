@@ -32,7 +32,8 @@ from fediac.plan.synthetic import synthetic_updates
 from fediac.plugins import make_own, require_finite
 from fediac.sim import simulate_round
 from fediac.switch import Switch
-from fediac.transports import WIRE, aggregate
+from fediac.transports import WIRE
+from fediac.transports.vectors import aggregate_vectors
 
 Vector = npt.NDArray[np.float32]
 
@@ -162,7 +163,9 @@ def _run_one(
     seed: int,
 ) -> RoundRow:
     start = time.perf_counter()
-    result = aggregate(updates, compressor, switch=switch, seed=seed, round_number=1)
+    result = aggregate_vectors(
+        updates, compressor, switch=switch, seed=seed, round_number=1
+    )
     seconds = time.perf_counter() - start
     require_finite(name, result.mean)
     ledger = result.ledger

@@ -1,13 +1,11 @@
 """One round for a training loop: updates or models in, in whatever form it has them."""
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from array_api_compat import array_namespace
 
-from fediac.compressors.forecast import doubts_of
 from fediac.compressors.protocol import Compressor, State
 from fediac.core.types import Array
 from fediac.switch.pipeline import Switch
@@ -97,8 +95,8 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         states=states,
         out=out,
         phase=phase,
+        warns=True,
     )
-    _warn_of_settings(compressor, result.mean.shape[0])
     if form is None:
         return result
     parts = dict(form.split(result.mean, form.learned))
@@ -118,15 +116,6 @@ def aggregate(  # noqa: PLR0913 - the package's one call; settings by name
         return replace(result, mean=form.give_back(mean))
     model = form.subtract(parts)
     return replace(result, mean=form.give_back(mean), model=form.give_back(model))
-
-
-def _warn_of_settings(compressor: Compressor, dim: int) -> None:
-    """Warn of settings that do not fit updates of such a size.
-
-    Python shows it once for each line that calls `aggregate`, not in every round.
-    """
-    for doubt in doubts_of(compressor, dim):
-        warnings.warn(doubt, stacklevel=3)
 
 
 def _flatten(

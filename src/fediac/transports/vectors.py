@@ -1,5 +1,6 @@
 """One round, all clients in lockstep: vectors in, mean and residuals and bill out."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from typing import Any, TypeAlias
 from array_api_compat import device, is_torch_array
 
 from fediac import native
-from fediac.compressors.forecast import check_dim
+from fediac.compressors.forecast import check_dim, doubts_of
 from fediac.compressors.protocol import Compressor, Facts, Outcome, State
 from fediac.compressors.weighted import Weighted
 from fediac.core.ledger import Ledger
@@ -96,6 +97,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     states: Sequence[State] | None = None,
     out: Sequence[State] | None = None,
     phase: str = "",
+    warns: bool = False,
 ) -> RoundResult:
     """Return the aggregated update of one round, and its other results.
 
@@ -114,6 +116,7 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         out: ``states`` again, to put the next residuals where the old ones are.
         phase: For a second aggregation in the same round: its name in the ledger, and
             what keeps its random numbers apart from the first one's.
+        warns: Whether to warn of settings that do not fit updates of such a size.
     """
     check_arguments(
         updates, compressor, switch, seed=seed, round_number=round_number, phase=phase
@@ -134,7 +137,10 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
     if out is not None:
         check_finite(present, states, streams)
     first = next(iter(present))
-    check_dim(compressor, present[first].shape[0])
+    dim = present[first].shape[0]
+    check_dim(compressor, dim)
+    if warns:
+        _warn_of_settings(compressor, dim)
     # Elsewhere a session may be lost, and the same round run again.
     targets = buffers if isinstance(switch, Switch) else [None] * len(updates)
     written = {i: targets[i] for i in present}
@@ -179,6 +185,16 @@ def aggregate_vectors(  # noqa: PLR0913 - as `fediac.aggregate`, see there
         outcomes[i].facts if i in outcomes else None for i in range(len(updates))
     )
     return RoundResult(mean, after, ledger, facts, client_facts)
+
+
+def _warn_of_settings(compressor: Compressor, dim: int) -> None:
+    """Warn who calls `fediac.aggregate`, before anything is changed.
+
+    Where warnings are errors, the round then leaves everything as it was. Python shows
+    it once for each line that calls, not in every round.
+    """
+    for doubt in doubts_of(compressor, dim):
+        warnings.warn(doubt, stacklevel=4)
 
 
 @contextmanager

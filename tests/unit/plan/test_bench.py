@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_kernels_are_timed_with_one_thread_and_with_two() -> None:
     if native.isa() is not None:
         assert {timing.threads for timing in timings} == {1, 2}
     assert native.n_threads() == before
+
+
+def test_small_vectors_are_timed_without_a_word_on_learning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_bench(dim=3000, n_repeats=1, with_core=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_there_must_be_something_to_time() -> None:

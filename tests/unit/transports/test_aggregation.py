@@ -210,3 +210,21 @@ def test_votes_too_few_for_such_updates_are_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         aggregate(updates, FediAC(3), seed=1, round_number=1)
+
+
+def test_a_warning_that_is_an_error_leaves_states_as_they_were() -> None:
+    updates = [np.ones(3010, np.float32)] * 3
+    states = aggregate(updates, FediAC(3), seed=1, round_number=1).states
+    before = [bytes_of(each.residual) for each in states]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="clients vote for"):
+            aggregate(
+                updates,
+                FediAC.lean(3, n_votes="2%"),
+                seed=1,
+                round_number=2,
+                states=states,
+                out=states,
+            )
+    assert [bytes_of(each.residual) for each in states] == before

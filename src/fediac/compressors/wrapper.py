@@ -9,6 +9,7 @@ from fediac.compressors.forecast import (
     Expected,
     asks_of,
     check_dim,
+    doubts_of,
     expect_of,
     measured_of,
 )
@@ -44,6 +45,10 @@ class Wrapper:
     def check_dim(self, dim: int) -> None:
         """Raise unless updates may have this many entries."""
         check_dim(self.inner, dim)
+
+    def doubts(self, dim: int) -> Iterator[str]:
+        """Yield what speaks against the settings in a model of so many entries."""
+        yield from doubts_of(self.inner, dim)
 
     def asks(self) -> Iterator[Asks]:
         """Yield the exchanges that need room in a switch."""

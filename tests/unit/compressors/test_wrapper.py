@@ -94,3 +94,9 @@ def test_parts_around_any_algorithm_are_that_algorithm_with_other_updates(
     assert rounds(Momentum(clipped(inner, 1.0)), [first, second]) == rounds(
         inner, [cut[0], [each.clip(-1, 1) for each in added]]
     )
+
+
+def test_what_speaks_against_the_inner_algorithm_is_said_of_the_outer_one() -> None:
+    few = FediAC(8, n_votes="5%")
+    assert list(Counting(Counting(few)).doubts(3010)) == list(few.doubts(3010)) != []
+    assert list(Counting(SwitchML(8)).doubts(3010)) == []

@@ -130,6 +130,15 @@ def test_a_path_is_no_name(tmp_path: Path) -> None:
     assert load_dataset("mine", tmp_path).name == "mine"
 
 
+def test_no_name_is_not_the_folder_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "photos").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="unknown dataset ''"):
+        load_dataset("", tmp_path)
+
+
 def test_each_client_of_the_data_is_one(tmp_path: Path) -> None:
     data = load(tmp_path, client=np.array(["b", "a", "c", "a"] * 5))
     split = make_partition(data, partition="client", n_clients=3, seed=1)

@@ -95,8 +95,9 @@ def _find_own(name: str, folder: Path | None) -> Path | None:
 def _find_plain(name: str) -> Path | None:
     """Return the folder here that has a plain name; one has folders for its classes."""
     path = Path(name)
-    has_folders = path.is_dir() and any(each.is_dir() for each in path.iterdir())
-    return path if has_folders else None
+    if not name or not path.is_dir():
+        return None
+    return path if any(each.is_dir() for each in path.iterdir()) else None
 
 
 def _own_names(folder: Path) -> list[str]:

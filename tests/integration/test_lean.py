@@ -9,6 +9,9 @@ import pytest
 
 from fediac.compressors import FediAC
 from fediac.paper.stored import read_stored
+from fediac.plan.expected_traffic import ExpectedRound, expected_ledger
+from fediac.runs.stored import Run
+from fediac.transports.statistics import STATISTICS_PHASE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "lean.md").read_text(encoding="utf-8")
@@ -114,3 +117,42 @@ def _reached_or_not(candidate: dict[str, Any], n_rounds: int, so_far: str) -> li
         strict=True,
     )
     return [f"{mib:,.1f} MiB in {rounds}", f"{seconds:.1f} s"]
+
+
+DIMS = {
+    "digits": 105_866,
+    "unipen62": 791_774,
+    "cifar10": 11_173_962,
+    "cifar100": 11_220_132,
+}
+"""First word of a scenario -> parameters of its model."""
+
+
+def test_what_is_expected_of_rounds_is_as_near_as_told() -> None:
+    shares = [
+        100 * _mean_mib(run) / _expected_mib(DIMS[run.scenario.split("-")[0]])
+        for folder in ("results", "results/digits")
+        for run in read_stored(ROOT / folder)
+        if run.entrant == "fediac-lean"
+    ]
+    assert len(shares) == 11
+    told = " ".join(PAGE.split())
+    assert f"took {min(shares):.0f} to {max(shares):.0f} % of that payload" in told
+
+
+def _mean_mib(run: Run) -> float:
+    """Return a round's payload without batch norm's statistics."""
+    ways = [
+        way
+        for each in run.rounds
+        for way in (each.traffic.payload.up, each.traffic.payload.down)
+    ]
+    n_bytes = sum(
+        sent for way in ways for phase, sent in way.items() if phase != STATISTICS_PHASE
+    )
+    return n_bytes / 2**20 / len(run.rounds)
+
+
+def _expected_mib(dim: int) -> float:
+    setting = ExpectedRound("fediac", FediAC.lean(20), dim)
+    return expected_ledger(setting).traffic().payload_mib

@@ -219,11 +219,13 @@ class OpenRun:
         self._began = now - (before.real_s if before else 0.0)
         n_clients = self._prepared.federation.n_participants
         self._observer.start(settings, n_clients, before)
+        self._reason = stop_reason(settings.stop, before) if before else ""
+        if self._reason:
+            return
         compressor = self._prepared.make_compressor(self._point.settled)
         for doubt in doubts_of(compressor, self._prepared.federation.model.dim):
             self._observer.doubt(doubt)
-        self._reason = stop_reason(settings.stop, before) if before else ""
-        if not self._reason and self._folder is not None:
+        if self._folder is not None:
             # An earlier stop's; from here on it is not where the run ends.
             (self._folder / SUMMARY).unlink(missing_ok=True)
 

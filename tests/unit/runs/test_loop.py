@@ -71,6 +71,9 @@ def test_votes_too_few_for_the_model_are_told_before_it_trains(tmp_path: Path) -
         assert len(spy.doubts) == n_doubts
         assert all(each.startswith("clients vote for ") for each in spy.doubts)
         assert spy.rounds
+        over = Spy()
+        run_experiment(settings, folder, resumes=True, observer=over)
+        assert not over.doubts  # nothing is trained any more
 
 
 @pytest.mark.parametrize("algorithm", CATALOG)

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fediac import native
-from fediac.native.packets import Room
-from fediac.switch import Switch
+from fediac.switch import Room, Switch
 from fediac.switch.job import Job
 from fediac.transports.batches import Batches, Rows, bytes_of, lengths_of
 from fediac.transports.packets import Pieces

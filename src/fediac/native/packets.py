@@ -58,7 +58,7 @@ class AnswerRows(ctypes.Structure):
 
 
 class Room:
-    """Memory for answers, which who processes batch after batch uses again.
+    """Memory for answers, used again by whoever processes batch after batch.
 
     Memory that was just written to is in the processor's caches, where new memory has
     to be fetched from the system first.

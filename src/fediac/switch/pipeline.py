@@ -272,6 +272,8 @@ class Switch:
             out: Where answers may be written to: those to the batch before, if they
                 had the same room, are gone then. New memory by default.
         """
+        if out is not None and not isinstance(out, Room):
+            raise TypeError(f"out must be a Room, got {type(out).__name__}")
         _check_dtype("packets", packets, np.uint8)
         _check_dtype("lengths", lengths, np.int32)
         if packets.ndim != 2 or lengths.shape != packets.shape[:1]:

@@ -56,6 +56,12 @@ def test_answers_are_the_same_in_room_that_was_used_before(n_packets: int) -> No
         assert len(given.packets) == n_packets
 
 
+def test_answers_go_to_a_room_alone(switch: Switch) -> None:
+    job, wrong = switch.open(1), np.zeros((256, 64), np.uint8)
+    with pytest.raises(TypeError, match="out must be a Room, got ndarray"):
+        process(switch, [lanes(job, 0, [7])], wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("plane", ["native"], indirect=True)
 def test_answers_take_the_place_of_those_before_in_the_same_room(
     switch: Switch,

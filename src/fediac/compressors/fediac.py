@@ -204,7 +204,7 @@ class FediAC(ErrorFeedback):
         check_clip(self.clip)
         check_rule(self.lanes)
         check_growth(self.growth)
-        if self.n_votes not in _SHARES:
+        if not isinstance(self.n_votes, str) or self.n_votes not in _SHARES:
             check_share("n_votes", self.n_votes)
         self.votes_needed  # noqa: B018 - there must be so many clients
         if not isinstance(self.law, str) or self.law not in LAWS:

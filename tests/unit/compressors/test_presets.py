@@ -1,6 +1,7 @@
 """FediAC's presets: one word, for any number of clients."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,3 +149,10 @@ def test_an_unknown_width_rule_is_refused() -> None:
     rules = "'auto', 'tuned', 'bound', 'adaptive', 'coarse'"
     with refuses(f"bits must be a number or {rules}, got 'corse'"):
         FediAC(4, bits="corse")  # type: ignore[arg-type] # that is the test
+
+
+@pytest.mark.parametrize("votes", [["few"], {}, None, True])
+def test_votes_are_a_count_a_share_or_a_rule(votes: Any) -> None:
+    message = "n_votes must be a whole number or a share such as 5%, got"
+    with refuses(f"{message} {votes!r}", TypeError):
+        FediAC(4, n_votes=votes)

@@ -170,7 +170,8 @@ class FediAC(ErrorFeedback):
             more room.
         growth: Share by which a client votes for more after a round that agreed on
             fewer than n_votes entries, and for less after one that agreed on as many,
-            but never for fewer than n_votes. By default it always votes for n_votes.
+            but never for fewer than n_votes nor for more than ten times as many. By
+            default it always votes for n_votes.
         budget_mib: MiB of payload that all clients together send and receive in a
             round. A client's k then follows what its last round had agreed on, and
             n_votes and growth are not used. Single rounds may take more; statistics of

@@ -18,6 +18,10 @@ from fediac.errors import ArgumentError
 _KEY = "votes_to_cast"
 """Where a client keeps for how many entries it votes, between rounds."""
 
+_MOST = 10
+"""So many times k at most: where fewer clients take part than the threshold needs, no
+number of votes helps, and the first round with enough of them would be a dense one."""
+
 
 @dataclass(frozen=True, slots=True)
 class GrowingVotes:
@@ -50,7 +54,7 @@ class GrowingVotes:
         now, step = self.count_votes(state), 1.0 + self.growth
         is_starving = n_chosen < self.n_votes
         wanted = math.ceil(now * step) if is_starving else int(now / step)
-        wanted = min(max(wanted, self.n_votes), self.dim)
+        wanted = min(max(wanted, self.n_votes), _MOST * self.n_votes, self.dim)
         xp = array_namespace(like)
         kept = xp.asarray([wanted], dtype=xp.int64, device=device(like))
         return replace(state, extras={**state.extras, _KEY: kept})

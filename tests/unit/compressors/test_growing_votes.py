@@ -47,6 +47,12 @@ def test_votes_are_for_k_entries_at_least_where_k_was_less_before() -> None:
     assert GrowingVotes(50, 0.05, 60).count_votes(state) == 60
 
 
+def test_votes_are_ten_times_k_at_most() -> None:
+    assert follow(GrowingVotes(100, 1.0, DIM), 0, 0, 0, 0, 0) == [
+        *(200, 400, 800, 1000, 1000)
+    ]
+
+
 def test_a_single_vote_grows_too() -> None:
     assert follow(GrowingVotes(1, 0.01, DIM), 0, 0) == [2, 3]
 

@@ -19,9 +19,12 @@ EXPECTED = (
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
-    """Return the settings whose difference makes a comparison doubtful."""
+    """Return the settings whose difference makes a comparison doubtful.
+
+    A setting that a run does not have is newer than the run: it had the default.
+    """
     own = tuple(f"{run.algorithm}." for run in runs)
-    documents = [_own_document(run.document, run) for run in runs]
+    documents = [_own_document(as_document(run.settings), run) for run in runs]
     # How the data were split is in a run's summary, which is written at its end.
     partitions = [_partition(run) for run in runs if run.summary is not None]
     return [
@@ -33,7 +36,7 @@ def differing(runs: Sequence[Run]) -> list[str]:
 def are_repeats(runs: Sequence[Run]) -> bool:
     """Return whether these are several runs that differ in their seed and nothing else.
 
-    A setting that a run does not have is newer than the run: it had the default.
+    Here, too, a run had the default of what is newer.
     """
     documents = [_own_document(as_document(run.settings), run) for run in runs]
     but = tuple(name for name in EXPECTED if name != "algorithm")

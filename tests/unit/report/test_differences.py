@@ -41,6 +41,18 @@ def test_a_run_without_a_summary_has_no_other_partition(tmp_path: Path) -> None:
     assert differing(runs) == []
 
 
+def test_a_setting_that_is_newer_than_a_run_had_its_default(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fediac", n_rounds=1)
+    path = write_run(tmp_path / "b", "libra", n_rounds=1) / "config.toml"
+    text = path.read_text()
+    assert "weights" not in text
+    for value, found in (("equal", []), ("examples", ["clients.weights"])):
+        changed = text.replace("[clients]\n", f'[clients]\nweights = "{value}"\n')
+        assert changed != text
+        path.write_text(changed)
+        assert differing(read_runs([tmp_path])[0]) == found
+
+
 def test_one_run_repeats_nothing(tmp_path: Path) -> None:
     runs, _ = read_runs([write_run(tmp_path / "a", "fediac", n_rounds=1)])
     assert not are_repeats(runs)

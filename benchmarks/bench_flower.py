@@ -272,6 +272,9 @@ def run_flower(kind: str, *numbers: int) -> tuple[float, dict[str, Any]]:
         for line in process.stdout or ():
             if line.startswith("said "):
                 said = json.loads(line.removeprefix("said "))
+    if not said:
+        told = " ".join([kind, *map(str, numbers)])
+        raise SystemExit(f"Flower's simulation failed: --in {told} shows how")
     return time.perf_counter() - start, said
 
 

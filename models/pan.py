@@ -4,8 +4,8 @@ The verifier, ``pan``, exits with 0 whatever it finds. All that is known stands 
 report, which is believed to have shown something only where it complains of nothing.
 """
 
-import re
 import os
+import re
 import shutil
 import subprocess
 import tempfile

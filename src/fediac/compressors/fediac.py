@@ -16,7 +16,7 @@ Deviations, all of which keep the paper's mathematics:
   it, and what it cuts stays in the residual.
 
 Not in the paper, and off by default: neighbouring entries that share a vote
-(``entries_per_vote``, see `fediac.core.groups`), a width that grows
+(``entries_per_vote`` and ``rank_by``, see `fediac.core.groups`), a width that grows
 (``bits="adaptive"``) or leaves a level only a few steps (``bits="coarse"``), residuals
 that fade (``fade``), peaks that are clipped (``clip``), lanes that are narrow on their
 way up (``lanes``), and votes that follow what was agreed on (``growth``) or a budget
@@ -54,6 +54,8 @@ from fediac.core.exchange import (
     Tally,
 )
 from fediac.core.groups import (
+    RANKS,
+    RankBy,
     check_length,
     count_groups,
     draw_group_votes,
@@ -160,6 +162,8 @@ class FediAC(ErrorFeedback):
         entries_per_vote: Neighbouring entries that share a vote and are sent together:
             1 as in the paper, or a power of two of at least 8. A client then votes for
             n_votes / entries_per_vote groups, which makes votes cheaper.
+        rank_by: What makes such a group large: ``peak``, its largest magnitude, or
+            ``rms``, the root mean square of all of its magnitudes.
         clip: The peak that a client offers is at most ``clip`` times the root mean
             square of its n_votes largest magnitudes. Larger levels are clamped, and the
             rest stays in the residual. This makes the most of few bits, but the bound
@@ -185,6 +189,7 @@ class FediAC(ErrorFeedback):
     bits: int | BitsRule = AUTO
     law: Law = "bernoulli"
     entries_per_vote: int = 1
+    rank_by: RankBy = "peak"
     clip: float | None = None
     lanes: Lanes = "same"
     growth: float = 0.0
@@ -219,6 +224,9 @@ class FediAC(ErrorFeedback):
                 "bits", f"must be a number or {rules}, got {self.bits!r}"
             )
         check_length("entries_per_vote", self.entries_per_vote)
+        if not isinstance(self.rank_by, str) or self.rank_by not in RANKS:
+            rule = f"must be one of {', '.join(RANKS)}, got {self.rank_by!r}"
+            raise ArgumentError("rank_by", rule)
         check_budget(self.budget_mib)
 
     @property
@@ -390,6 +398,7 @@ class FediAC(ErrorFeedback):
             stream.purpose("votes"),
             law=self.law,
             length=self.entries_per_vote,
+            rank_by=self.rank_by,
         )
 
     def _offered_peak(self, corrected: Corrected, state: State) -> float:

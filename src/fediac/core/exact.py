@@ -15,14 +15,19 @@ from fediac.core.types import Array
 BLOCK = 4096
 
 
-def block_sums(values: Array) -> Array:
-    """Return the sum of each zero-padded block of 4,096 float64 values."""
+def block_sums(values: Array, length: int = BLOCK) -> Array:
+    """Return the sum of each zero-padded block of float64 values.
+
+    Args:
+        values: All blocks, one behind the other.
+        length: Values of a block, a power of two.
+    """
     xp = array_namespace(values)
-    n_missing = -values.shape[0] % BLOCK
+    n_missing = -values.shape[0] % length
     if n_missing:
         padding = xp.zeros(n_missing, dtype=values.dtype, device=device(values))
         values = xp.concat([values, padding])
-    folded = xp.reshape(values, (-1, BLOCK))
+    folded = xp.reshape(values, (-1, length))
     while folded.shape[1] > 1:
         half = folded.shape[1] // 2
         folded = folded[:, :half] + folded[:, half:]

@@ -2,10 +2,17 @@
 
 The paper's votes and their outcome cost two bits an entry, however few entries are then
 sent; where a round sends little, that is most of it. Neighbours in a layer tend to be
-large together, so a group may vote as one: by its largest magnitude, which rounds alike
-on every machine. All entries of a chosen group are sent. The switch counts votes as
-before and need not know what they stand for.
+large together, so a group may vote as one. All entries of a chosen group are sent. The
+switch counts votes as before and need not know what they stand for.
+
+A group is as large as its largest magnitude, or as the root mean square of them all:
+that is what sending it is worth, and one outlier counts for less, so clients agree on
+more of it. Both have the same bits on every machine.
 """
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
 
 from array_api_compat import array_namespace, device
 
@@ -13,11 +20,15 @@ from fediac import native
 from fediac.core.bitpack import n_packed_bytes, unpack_bits
 from fediac.core.chunks import chunks
 from fediac.core.corrected import Corrected, correct
+from fediac.core.exact import block_sums
 from fediac.core.integers import as_whole
 from fediac.core.rng import Stream
 from fediac.core.types import Array, Packed, Update
 from fediac.core.voting import Law, draw_votes
 from fediac.errors import ArgumentError
+
+RankBy = Literal["peak", "rms"]
+RANKS: tuple[RankBy, ...] = get_args(RankBy)
 
 MAX_LENGTH = 4096
 """Entries of the largest group; every chunk is made of whole groups."""
@@ -44,6 +55,7 @@ def draw_group_votes(
     *,
     law: Law = "bernoulli",
     length: int = 1,
+    rank_by: RankBy = "peak",
 ) -> Packed:
     """Return one client's votes, one packed bit per group.
 
@@ -53,9 +65,10 @@ def draw_group_votes(
         stream: Its purpose must be used for nothing else.
         law: One of `fediac.core.voting.LAWS`.
         length: Entries of a group; with 1 these are the paper's votes.
+        rank_by: What a group's magnitude is, one of `RANKS`.
     """
     if length > 1:
-        corrected = correct(group_peaks(corrected.values, length), None)
+        corrected = correct(_MAGNITUDES[rank_by](corrected.values, length), None)
     return draw_votes(corrected, count_groups(n_votes, length), stream, law=law)
 
 
@@ -77,6 +90,31 @@ def _peaks(values: Update, length: int) -> Array:
         filled = xp.zeros(n_groups * length, dtype=values.dtype, device=device(values))
         filled[: values.shape[0]] = values
     return xp.max(xp.reshape(xp.abs(filled), (n_groups, length)), axis=1)
+
+
+def group_rms(values: Update, length: int) -> Array:
+    """Return the root mean square of every group; what a short one lacks is zero.
+
+    Squares are float64, so that none is too large and their order alone decides.
+    """
+    kernels = native.host_kernels_for(values)
+    if kernels is not None:
+        return kernels.group_rms(values, length)
+    xp = array_namespace(values)
+    parts = chunks(values.shape[0], values)
+    return xp.concat([_rms(values[start:stop], length) for start, stop in parts])
+
+
+def _rms(values: Update, length: int) -> Array:
+    xp = array_namespace(values)
+    exact = xp.astype(values, xp.float64)
+    means = block_sums(exact * exact, length) / length  # a power of two: exact
+    return xp.astype(xp.sqrt(means), values.dtype)
+
+
+_MAGNITUDES: Mapping[RankBy, Callable[[Update, int], Array]] = MappingProxyType(
+    {"peak": group_peaks, "rms": group_rms}
+)
 
 
 def spread_groups(packed: Packed, n_entries: int, length: int) -> Packed:

@@ -1,7 +1,7 @@
 """The compiled kernels: each method gives the bits of the core function of its name."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64
 from typing import Any, Protocol
 
@@ -93,6 +93,7 @@ _SIGNATURES: dict[str, tuple[Any, Sequence[Any]]] = {
     "fediac_pattern_counts": (None, [_POINTER, c_size_t, _POINTER]),
     "fediac_digit_counts": (None, [_POINTER, c_size_t, c_uint32, _POINTER]),
     "fediac_group_peaks": (None, [_POINTER, c_size_t, c_size_t, _POINTER]),
+    "fediac_group_rms": (None, [_POINTER, c_size_t, c_size_t, _POINTER]),
     "fediac_spread_groups": (None, [_POINTER, c_size_t, c_size_t, _POINTER]),
     "fediac_mark_largest": (None, [_POINTER, c_size_t, c_uint32, c_uint64, _POINTER]),
 }
@@ -322,17 +323,24 @@ class Kernels(DataPlane):
 
     def group_peaks(self, values: Array, length: int) -> Array:
         """Return the largest magnitude of every ``length`` entries."""
+        return self._of_groups(self._c.fediac_group_peaks, values, length)
+
+    def group_rms(self, values: Array, length: int) -> Array:
+        """Return the root mean square of every ``length`` entries."""
+        return self._of_groups(self._c.fediac_group_rms, values, length)
+
+    def _of_groups(
+        self, kernel: Callable[..., None], values: Array, length: int
+    ) -> Array:
         seen = floats(values, "values")
-        peaks = empty_like(values, -(-seen.size // length), "float32")
-        done = view(peaks)
+        found = empty_like(values, -(-seen.size // length), "float32")
+        done = view(found)
 
         def work(start: int, stop: int) -> None:
-            self._c.fediac_group_peaks(
-                _at(seen, start), stop - start, length, _at(done, start // length)
-            )
+            kernel(_at(seen, start), stop - start, length, _at(done, start // length))
 
         threads.run(work, threads.split(seen.size, grain=BLOCK))
-        return peaks
+        return found
 
     def spread_groups(self, bits: Array, n_bytes: int, n_bytes_each: int) -> Array:
         """Return ``n_bytes`` bytes, so many for each bit: all zeros or all ones."""

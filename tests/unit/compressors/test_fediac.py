@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fediac import aggregate
 from fediac.compressors import FediAC, Outcome, State
 from fediac.core.bitpack import pack_bits, unpack_bits, unpack_lanes
 from fediac.core.bounds import Setting, smallest_bits
@@ -345,3 +346,26 @@ class TestNothingToSend:
         assert outcome.mean.parts == ()
         assert (outcome.facts.n_chosen, outcome.facts.scale) == (0, 0.0)
         assert outcome.facts.left_energy == outcome.facts.energy
+
+
+def test_groups_are_large_by_their_peak_or_their_root_mean_square() -> None:
+    update = np.zeros(16, dtype=np.float32)
+    update[0], update[8:] = 5.0, 2.0
+    for rank_by, sent in (("peak", [5.0, 0.0]), ("rms", [0.0, 2.0])):
+        votes = FediAC(
+            2,
+            n_votes=8,
+            threshold=2,
+            bits=12,
+            law="topk",
+            entries_per_vote=8,
+            rank_by=rank_by,  # type: ignore[arg-type] # both are
+        )
+        done = aggregate([update] * 2, votes, seed=1, round_number=1)
+        np.testing.assert_allclose(done.mean[[0, 8]], sent, rtol=0.01)
+
+
+@pytest.mark.parametrize("rank_by", ["mean", None, ["rms"]])
+def test_groups_are_ranked_by_nothing_else(rank_by: Any) -> None:
+    with refuses(f"rank_by must be one of peak, rms, got {rank_by!r}"):
+        FediAC(2, rank_by=rank_by)

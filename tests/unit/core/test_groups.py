@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -6,10 +7,13 @@ import pytest
 from fediac.core.bitpack import count_bits, unpack_bits
 from fediac.core.corrected import correct
 from fediac.core.groups import (
+    RANKS,
+    RankBy,
     check_length,
     count_groups,
     draw_group_votes,
     group_peaks,
+    group_rms,
     spread_groups,
 )
 from fediac.core.voting import LAWS, Law, draw_votes
@@ -42,14 +46,36 @@ def test_a_group_is_as_large_as_its_largest_entry(
     assert count_groups(dim, length) == len(expected)
 
 
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 65, 4097])
+def test_a_group_has_the_root_mean_square_of_its_entries(
+    make: Make, dtype: type[Any], dim: int, length: int
+) -> None:
+    values = normal_update(dim, dtype)
+    found = group_rms(make(values), length)
+    padded = np.zeros(-(-dim // length) * length)
+    padded[:dim] = values
+    expected = np.sqrt((padded.reshape(-1, length) ** 2).mean(axis=1))
+    assert kind_of(found) == kind_of(make(values))
+    np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-6)
+
+
+def test_the_root_mean_square_of_equal_entries_is_theirs(
+    make: Make, dtype: type[Any]
+) -> None:
+    values = np.array([-(2.0**100)] * 8 + [2.0**-149] * 8 + [0.0] * 8, dtype=dtype)
+    assert to_numpy(group_rms(make(values), 8)).tolist() == [2.0**100, 2.0**-149, 0.0]
+
+
 @pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize("magnitudes", [group_peaks, group_rms])
 def test_groups_do_not_depend_on_chunks(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+    make: Make, monkeypatch: pytest.MonkeyPatch, magnitudes: Callable[[Any, int], Any]
 ) -> None:
     values = make(normal_update(3 * 4096 + 77))
-    in_chunks = bytes_of(group_peaks(values, 64))
+    in_chunks = bytes_of(magnitudes(values, 64))
     monkeypatch.setattr("fediac.core.chunks.HOST_CHUNK", 1 << 17)
-    assert in_chunks == bytes_of(group_peaks(values, 64))
+    assert in_chunks == bytes_of(magnitudes(values, 64))
 
 
 def test_the_groups_of_the_largest_entries_are_voted_for(make: Make) -> None:
@@ -64,14 +90,32 @@ def test_the_groups_of_the_largest_entries_are_voted_for(make: Make) -> None:
     assert np.flatnonzero(to_numpy(unpack_bits(votes, 13))).tolist() == [0, 12]
 
 
+def test_one_large_entry_is_worth_less_than_many_by_root_mean_square(
+    make: Make,
+) -> None:
+    values = np.zeros(16, dtype=np.float32)
+    values[0], values[8:] = 5.0, 2.0
+    corrected = correct(make(values), None)
+    expected: dict[RankBy, list[int]] = {"peak": [1, 0], "rms": [0, 1]}
+    for rank_by, voted in expected.items():
+        votes = draw_group_votes(
+            corrected, 8, stream(), law="topk", length=8, rank_by=rank_by
+        )
+        assert to_numpy(unpack_bits(votes, 2)).tolist() == voted
+
+
 @pytest.mark.parametrize("law", LAWS)
-def test_groups_vote_by_the_same_law_as_entries(make: Make, law: Law) -> None:
-    values = normal_update(1000)
-    peaks = correct(make(np.abs(values).reshape(-1, 8).max(axis=1)), None)
+@pytest.mark.parametrize("rank_by", RANKS)
+def test_groups_vote_by_the_same_law_as_entries(
+    make: Make, law: Law, rank_by: RankBy
+) -> None:
+    values = make(normal_update(1000))
+    magnitudes = {"peak": group_peaks, "rms": group_rms}[rank_by](values, 8)
     found = draw_group_votes(
-        correct(make(values), None), 160, stream(), law=law, length=8
+        correct(values, None), 160, stream(), law=law, length=8, rank_by=rank_by
     )
-    assert bytes_of(found) == bytes_of(draw_votes(peaks, 20, stream(), law=law))
+    expected = draw_votes(correct(magnitudes, None), 20, stream(), law=law)
+    assert bytes_of(found) == bytes_of(expected)
     assert 1 <= count_bits(found) <= 40
 
 

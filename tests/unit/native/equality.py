@@ -13,7 +13,7 @@ from fediac import native
 from fediac.core.bitpack import count_bits, pack_lanes, unpack_lanes
 from fediac.core.consensus import agree
 from fediac.core.corrected import Corrected, correct, count_nonfinite
-from fediac.core.groups import group_peaks, spread_groups
+from fediac.core.groups import group_peaks, group_rms, spread_groups
 from fediac.core.magnitudes import largest, pattern_counts
 from fediac.core.quantize import MIN_PEAK, Grid, send_chosen
 from fediac.core.rng import Stream
@@ -175,6 +175,8 @@ def check_groups(values: Any, length: int) -> None:
     """Compare the groups' magnitudes, and bits of groups as those of entries."""
     peaks, expected = both(lambda: group_peaks(values, length))
     assert_same(peaks, expected)
+    found, expected = both(lambda: group_rms(values, length))
+    assert_same(found, expected)
     packed = np.packbits(np.asarray(peaks) > 0.1, bitorder="little")
     found, expected = both(lambda: spread_groups(packed, values.shape[0], length))
     assert_same(found, expected)

@@ -1,6 +1,7 @@
 /* Votes for groups of entries: fediac.core.groups. */
 
 #include "isa.h"
+#include "sums.h"
 
 /* The largest magnitude of every `length` entries; the last group may be shorter.
    Patterns of finite floats without their sign are ordered as their magnitudes are. */
@@ -16,6 +17,27 @@ EXPORT void fediac_group_peaks(const float *values, size_t n, size_t length,
         *peaks++ = float_of_bits(peak);
     }
 }
+
+/* The root mean square of every `length` entries, a power of two; what the last group
+   lacks is zero. Squares are added in the order of fediac.core.exact. */
+INLINE void fediac_group_rms_body(const float *values, size_t n, size_t length,
+                                  float *rms) {
+    double squares[BLOCK];
+    for (size_t start = 0; start < n; start += length) {
+        size_t n_there = min_size(n - start, length);
+        ELEMENTWISE
+        for (size_t i = 0; i < n_there; i++) {
+            double value = values[start + i];
+            squares[i] = value * value;
+        }
+        memset(squares + n_there, 0, (length - n_there) * sizeof *squares);
+        *rms++ = (float)sqrt(fold(squares, length) / (double)length);
+    }
+}
+
+FOR_EACH_ISA(EXPORT, fediac_group_rms,
+             (const float *values, size_t n, size_t length, float *rms),
+             (values, n, length, rms))
 
 /* Every bit of `bits` as `n_bytes_each` bytes, all zeros or all ones, until `n_bytes`
    are written. */

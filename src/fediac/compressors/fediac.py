@@ -28,8 +28,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from fediac.compressors.budget import Budget, check_budget, make_budget
+from fediac.compressors.budget import check_budget, make_budget
 from fediac.compressors.feedback import ErrorFeedback
+from fediac.compressors.following_votes import FollowingVotes, check_growth
 from fediac.compressors.forecast import (
     Asks,
     AsksSum,
@@ -37,7 +38,6 @@ from fediac.compressors.forecast import (
     Conditions,
     Expected,
 )
-from fediac.compressors.growing_votes import GrowingVotes, check_growth
 from fediac.compressors.protocol import Round, State, ask
 from fediac.compressors.settings import Preset, check_share, count_share
 from fediac.compressors.shared_steps import add_levels, unsent
@@ -101,6 +101,10 @@ _SHARES: Mapping[str, str] = MappingProxyType({AUTO: _PAPER_VOTES, "few": "2%"})
 _LEAST_VOTES = 1024
 """Entries whose levels fill about a packet: fewer save no packet, but lose progress."""
 
+_MOST = 10
+"""So many times k at most: where fewer clients take part than the threshold needs, no
+number of votes helps, and the first round with enough of them would be a dense one."""
+
 _EXPECTED_BITS = 12
 """Width to expect where clients have yet to agree on one."""
 
@@ -140,9 +144,9 @@ class FediAC(ErrorFeedback):
 
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
-            ``auto`` is the paper's 5 % and ``few`` 2 %, but at least 1,024 entries, or
-            all there are: fewer save no packet, and in models of a few thousand entries
-            they cost much of the progress.
+            ``auto`` is the paper's 5 % and ``few`` 2 %, but at least 1,024 entries,
+            or all there are: fewer save no packet, and in models of a few thousand
+            entries they cost much of the progress.
         threshold: Votes an entry needs (a): a count, or a share of the clients.
         bits: Width of the switch's sums (b). With ``bound``, each client fits a power
             law to its first update and asks for the smallest width above the paper's
@@ -172,10 +176,10 @@ class FediAC(ErrorFeedback):
             ``dense``, only as many bits up as a client's own levels need, for the same
             sums; ``words``, the same but in 4, 8, 16 or 32 bits, which leaves levels
             more room.
-        growth: Share by which a client votes for more after a round that agreed on
-            fewer than n_votes entries, and for less after one that agreed on as many,
-            but never for fewer than n_votes nor for more than ten times as many. By
-            default it always votes for n_votes.
+        growth: A round shall agree on n_votes entries: a client begins with as many
+            votes, and casts more after a round that agreed on fewer and fewer after one
+            that agreed on more, by this share at most, and never more than ten times as
+            many. By default it always votes for n_votes.
         budget_mib: MiB of payload that all clients together send and receive in a
             round. A client's k then follows what its last round had agreed on, and
             n_votes and growth are not used. Single rounds may take more; statistics of
@@ -304,7 +308,7 @@ class FediAC(ErrorFeedback):
         """Yield a tally and a sum of what enough clients vote for.
 
         That is the tail of a binomial distribution: each votes for an entry with
-        probability k/d. Votes that grow do so until k entries are agreed on.
+        probability k/d. Where k follows what is agreed on, that is as much as shall be.
         """
         # Takes longer to import than NumPy, and rounds predict nothing.
         from scipy.special import betainc
@@ -312,35 +316,38 @@ class FediAC(ErrorFeedback):
         dim, needed = conditions.dim, self.votes_needed
         n_groups = count_groups(dim, self.entries_per_vote)
         yield (Expected(Tally, n_groups, n_groups, bits=1),)
-        n_votes = self.count_votes(dim)
-        tail = betainc(needed, self.n_clients - needed + 1, n_votes / dim)
-        n_chosen = round(dim * float(tail))
-        if self.budget_mib is not None:
-            n_chosen = self._budget(dim, State()).n_entries
-        elif self.growth:
-            n_chosen = max(n_chosen, n_votes)
+        following = self._following(dim, State())
+        if following is not None:
+            n_chosen = following.n_agreed
+        else:
+            share = self._usual_votes(dim) / dim
+            tail = betainc(needed, self.n_clients - needed + 1, share)
+            n_chosen = round(dim * float(tail))
         widths = self._widths(self.known_bits or _EXPECTED_BITS)
         yield (Expected(Sum, n_chosen, n_chosen, widths, is_agreed=True),)
 
-    def _following(self, dim: int, state: State) -> Budget | GrowingVotes | None:
-        """Return what k follows, if it does."""
+    def _following(self, dim: int, state: State) -> FollowingVotes | None:
+        """Return how k follows what was agreed on, if it does."""
         if self.budget_mib is not None:
-            return self._budget(dim, state)
+            bits = self._known_bits(state) or _EXPECTED_BITS
+            return make_budget(
+                self.budget_mib,
+                dim=dim,
+                n_clients=self.n_clients,
+                threshold=self.votes_needed,
+                entries_per_vote=self.entries_per_vote,
+                widths=self._widths(bits),
+            )
         if self.growth:
-            return GrowingVotes(self._usual_votes(dim), self.growth, dim)
+            n_votes = self._usual_votes(dim)
+            return FollowingVotes(
+                n_first=n_votes,
+                n_agreed=n_votes,
+                n_least=min(n_votes, _LEAST_VOTES),
+                n_most=min(_MOST * n_votes, dim),
+                fastest=1.0 + self.growth,
+            )
         return None
-
-    def _budget(self, dim: int, state: State) -> Budget:
-        """Return what ``budget_mib`` pays for in a round."""
-        bits = self._known_bits(state) or _EXPECTED_BITS
-        return make_budget(
-            self.budget_mib or 0.0,
-            dim=dim,
-            n_clients=self.n_clients,
-            threshold=self.votes_needed,
-            entries_per_vote=self.entries_per_vote,
-            widths=self._widths(bits),
-        )
 
     def _widths(self, bits: int) -> Widths:
         return lane_widths(bits=bits, n_clients=self.n_clients, lanes=self.lanes)

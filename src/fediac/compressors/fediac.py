@@ -95,7 +95,7 @@ AUTO: Literal["auto"] = "auto"
 
 _PAPER_VOTES = "5%"
 
-_SHARES: Mapping[str, str] = MappingProxyType({AUTO: _PAPER_VOTES, "few": "2%"})
+_SHARES: Mapping[str, str] = MappingProxyType({AUTO: _PAPER_VOTES, "few": "3%"})
 """Rule -> the share of all entries that is voted for, where that is enough."""
 
 _LEAST_VOTES = 1024
@@ -124,11 +124,12 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
             "the least traffic to an accuracy, by one rule for all data",
             settings={
                 "n_votes": "few",
-                "threshold": "25%",
-                "growth": 0.05,
+                "threshold": "40%",
+                "growth": 0.1,
                 "bits": "coarse",
                 "law": "topk",
-                "entries_per_vote": 32,
+                "entries_per_vote": 64,
+                "rank_by": "rms",
                 "clip": 2.0,
                 "lanes": "dense",
             },
@@ -144,7 +145,7 @@ class FediAC(ErrorFeedback):
 
     Attributes:
         n_votes: Entries a client votes for (k): a count, or a share of all entries.
-            ``auto`` is the paper's 5 % and ``few`` 2 %, but at least 1,024 entries,
+            ``auto`` is the paper's 5 % and ``few`` 3 %, but at least 1,024 entries,
             or all there are: fewer save no packet, and in models of a few thousand
             entries they cost much of the progress.
         threshold: Votes an entry needs (a): a count, or a share of the clients.

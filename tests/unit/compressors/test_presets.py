@@ -68,10 +68,10 @@ def test_few_votes_in_a_small_model_are_doubted() -> None:
     ]
 
 
-def test_lean_votes_for_2_percent_but_for_no_fewer_than_fill_a_packet() -> None:
+def test_lean_votes_for_a_share_but_for_no_fewer_than_fill_a_packet() -> None:
     lean = FediAC.lean(8)
-    votes = [lean.count_votes(dim) for dim in (900, 3010, 51_200, 105_866)]
-    assert votes == [900, 1024, 1024, 2118]
+    votes = [lean.count_votes(dim) for dim in (900, 3010, 34_100, 105_866)]
+    assert votes == [900, 1024, 1024, 3176]
     assert list(lean.doubts(3010)) == []
     assert FediAC(8, n_votes="few").count_votes(3010) == 1024
 
@@ -93,7 +93,7 @@ def test_algorithms_without_presets_have_none() -> None:
 
 @pytest.mark.parametrize(
     ("n_clients", "threshold", "bits"),
-    [(1, 1, 3), (2, 1, 4), (3, 1, 5), (10, 3, 6), (20, 5, 7), (1024, 256, 13)],
+    [(1, 1, 3), (2, 1, 4), (3, 2, 5), (10, 4, 6), (20, 8, 7), (1024, 410, 13)],
 )
 def test_threshold_and_width_of_lean_follow_the_number_of_clients(
     n_clients: int, threshold: int, bits: int

@@ -129,13 +129,20 @@ def test_lean_is_the_preset_whatever_its_scenario_has() -> None:
         )
 
 
-def test_beside_lean_only_votes_are_others() -> None:
+def test_beside_lean_one_setting_is_another() -> None:
     lean, *others = CANDIDATES["fediac-lean"]
-    votes = {"n_votes", "threshold", "growth", "entries_per_vote"}
     for other in others:
-        changed = {key for key, _ in set(other.changes) - set(lean.changes)}
-        assert changed
-        assert changed <= {f"fediac.{name}" for name in votes}
+        assert len(set(other.changes) - set(lean.changes)) == 1
+
+
+def test_votes_of_lean_that_follow_nothing_are_a_family_of_their_own() -> None:
+    lean = CANDIDATES["fediac-lean"][0].apply(IID).of("fediac")
+    for entrant in CANDIDATES["fediac-lean-fixed"]:
+        settings = entrant.apply(IID)
+        own = settings.of("fediac")
+        assert settings.train.statistics == "recalibrate"
+        assert (own.growth, own.rank_by) == (0.0, "peak")
+        assert (own.law, own.bits, own.clip) == (lean.law, lean.bits, lean.clip)
 
 
 @pytest.mark.parametrize("family", ["switchml-recal", "libra-recal"])

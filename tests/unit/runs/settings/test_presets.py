@@ -143,7 +143,7 @@ def test_a_run_with_the_preset_writes_down_what_it_stands_for(
         tmp_path / "data",
         model={"name": "tests.tiny:normed_model"},
         clients={"n_clients": n_clients, "n_participants": n_participants},
-        fediac={"preset": "lean", "n_votes": "20%", "threshold": "25%"},
+        fediac={"preset": "lean", "n_votes": "20%", "threshold": "40%"},
     )
     run_experiment(settings, tmp_path / "run", resumes=False)
     stored = by_key(read_config(tmp_path / "run"))

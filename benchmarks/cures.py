@@ -1,8 +1,8 @@
 """What was tried against starving consensus and old residuals, see docs/lean.md.
 
 None of it is in the package. Each is the preset ``lean`` as it was then, with fewer
-votes and a lower threshold, and one thing more. It runs as any algorithm of one's own,
-from the repository's root:
+votes and a lower threshold, or as it is now, and one thing more. It runs as any
+algorithm of one's own, from the repository's root:
 
     RUNS=results/digits/runs/digits-iid.zip
     fediac run $RUNS/fediac-lean-k0.5-a10/seed1/config.toml \
@@ -11,27 +11,41 @@ from the repository's root:
 and with ``digits-noniid``, ``seed2`` and ``seed3``.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from array_api_compat import array_namespace, device
 
 from fediac import FediAC
-from fediac.core.groups import count_groups, group_peaks
+from fediac.core.groups import count_groups, group_peaks, spread_groups
+from fediac.core.quantize import energy_of, float32_above
 from fediac.extend import (
+    Consensus,
     Corrected,
+    Max,
+    Outcome,
     Packed,
+    Peak,
     Round,
     State,
     Stream,
     Update,
+    ask,
+    indices_of,
     largest,
     pack_bits,
     unpack_bits,
 )
 
-THEN: dict[str, Any] = {"n_votes": "0.5%", "threshold": "10%", "growth": 0.0}
-"""In what lean was another when this was tried."""
+THEN: dict[str, Any] = {
+    "n_votes": "0.5%",
+    "threshold": "10%",
+    "growth": 0.0,
+    "entries_per_vote": 32,
+    "rank_by": "peak",
+}
+"""In what lean was another when most of this was tried."""
 
 
 def _require(kept: Update | None) -> Update:
@@ -132,6 +146,59 @@ class RotatingVotes(FediAC):
         return (votes | largest(rest, n_turning)) & pack_bits(peaks != 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class CappedResidual(FediAC):
+    """A residual is at most ``ratio`` times as long as the update it is added to."""
+
+    ratio: float = 4.0
+
+    def run_round(
+        self, update: Update, state: State, stream: Stream, *, out: Update | None = None
+    ) -> Round:
+        """Run FediAC's round with what the residual may be."""
+        residual = state.residual
+        if residual is not None:
+            xp = array_namespace(residual)
+            longest = self.ratio * math.sqrt(float(xp.sum(update * update)))
+            length = math.sqrt(float(xp.sum(residual * residual)))
+            if length > longest:
+                state = replace(state, residual=residual * (longest / length))
+        return (yield from FediAC.run_round(self, update, state, stream, out=out))
+
+
+@dataclass(frozen=True, slots=True)
+class PeakOfChosen(FediAC):
+    """Clients offer a clipped peak of what was agreed on, once they know it.
+
+    What is not agreed on is larger than what is, and makes the grid coarse.
+    """
+
+    def compress(
+        self, corrected: Corrected, state: State, stream: Stream, kept: Update | None
+    ) -> Round:
+        """Run FediAC's round, with one more exchange before the levels."""
+        inner = FediAC.compress(self, corrected, state, stream, kept)
+        asked = next(inner)
+        while True:
+            answers = yield asked
+            (answer,) = answers
+            if isinstance(answer, Consensus):
+                agreed: Peak = yield from ask(Max(self._peak_of(corrected, answer)))
+                answers = (replace(answer, peak=min(answer.peak, agreed.peak)),)
+            try:
+                asked = inner.send(answers)
+            except StopIteration as stopped:
+                outcome: Outcome = stopped.value
+                return outcome
+
+    def _peak_of(self, corrected: Corrected, consensus: Consensus) -> float:
+        dim = corrected.values.shape[0]
+        gia = spread_groups(consensus.gia, dim, self.entries_per_vote)
+        chosen = corrected.values[indices_of(gia, dim)]
+        mean = energy_of(chosen) / max(chosen.shape[0], 1)
+        return float32_above((self.clip or 2.0) * math.sqrt(mean))
+
+
 def fading_by_age(n_clients: int) -> FediAC:
     """A fifth of what was not sent for ten rounds is forgotten every round."""
     return FadingByAge.lean(n_clients, **THEN)
@@ -155,3 +222,13 @@ def rotating_4(n_clients: int) -> FediAC:
 def rotating_16(n_clients: int) -> FediAC:
     """Votes rotate over sixteenths of the groups."""
     return RotatingVotes.lean(n_clients, **THEN, n_turns=16)
+
+
+def capped_residual(n_clients: int) -> FediAC:
+    """Residuals are at most four times as long as updates."""
+    return CappedResidual.lean(n_clients)
+
+
+def peak_of_chosen(n_clients: int) -> FediAC:
+    """The grid fits what was agreed on."""
+    return PeakOfChosen.lean(n_clients)

@@ -11,6 +11,8 @@ from fediac.compressors import Compressor
 
 N_CLIENTS, DIM = 20, 20_000
 
+CURES_NOW = (cures.capped_residual, cures.peak_of_chosen)
+
 CURES = (
     cures.fading_by_age,
     cures.fading_by_share,
@@ -43,3 +45,8 @@ def test_a_cure_changes_what_lean_as_it_was_leaves(
 ) -> None:
     lean = FediAC.lean(N_CLIENTS, **cures.THEN)
     assert run(make(N_CLIENTS), 13) != run(lean, 13)
+
+
+@pytest.mark.parametrize("make", CURES_NOW)
+def test_a_cure_changes_what_lean_leaves(make: Callable[[int], FediAC]) -> None:
+    assert run(make(N_CLIENTS), 13) != run(FediAC.lean(N_CLIENTS), 13)

@@ -89,7 +89,7 @@ def test_equal_thresholds_of_few_clients_are_run_once() -> None:
 
 def test_sweeps_run_every_candidate_once() -> None:
     plan = make_plan([Product.SWEEPS], Scope(only=("cifar10-iid",)))
-    assert len(plan) == 67
+    assert len(plan) == 73
     assert {"fediac-tuned", "switchml", "libra", "omnireduce"} < set(names(plan))
 
 

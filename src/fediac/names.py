@@ -1,4 +1,4 @@
-"""What tables, pages and folders call an algorithm: its name without its module."""
+"""What tables, pages and folders call an algorithm or a metric, without its module."""
 
 import re
 from collections.abc import Iterable
@@ -8,6 +8,9 @@ from fediac.errors import ConfigError
 # A run's folder is called like this, and Windows keeps some names for devices.
 _DEVICES = r"(?!(?:con|prn|aux|nul|(?:com|lpt)\d)(?:\.|$))"
 _FOLDER = re.compile(_DEVICES + r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?", re.I)
+
+ACCURACY = "accuracy"
+"""The metric of every run that was given none."""
 
 
 def is_folder_name(name: str) -> bool:
@@ -23,6 +26,19 @@ def is_own(algorithm: str) -> bool:
 def short_name(algorithm: str) -> str:
     """Return what tables, pages and folders call an algorithm."""
     return algorithm.rpartition(":")[2]
+
+
+def metric_name(described: object) -> str:
+    """Return what tables, pages and progress call a run's metric.
+
+    Args:
+        described: The metric as a run's folder has it, ``module.function`` or a call;
+            None: there is none. One of fediac itself goes by accuracy, too.
+    """
+    if not isinstance(described, str) or described.startswith("fediac."):
+        return ACCURACY
+    name = described.partition("(")[0].rpartition(".")[2]
+    return name if name.isidentifier() else "metric"  # a lambda has no name
 
 
 def by_short_name(algorithms: Iterable[str]) -> dict[str, str]:

@@ -46,7 +46,7 @@ def test_the_page_s_settings_are_those_of_the_strategy() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["flower-superlink", "flower-supernode", "fediac switch"]
+    "command", ["flower-superlink", "flower-supernode", "flwr list", "fediac switch"]
 )
 def test_the_page_s_options_are_those_of_the_commands(command: str) -> None:
     texts = [(DOCS / "deploy.md").read_text().replace("\\\n", " ")]

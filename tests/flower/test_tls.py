@@ -135,6 +135,8 @@ def test_rounds_over_tls_with_a_key_that_clients_do_not_have(
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    # That is so even if the run failed.
+    assert (tmp_path / "page.html").exists(), done.stdout + done.stderr
     rounds = rows(tmp_path / "page.html")
     assert [each[2] for each in rounds] == [str(N_NODES)] * 2, done.stdout
     assert "yes" in [each[-1] for each in rounds], done.stdout  # over the switch

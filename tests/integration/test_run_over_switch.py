@@ -185,9 +185,14 @@ def test_what_needs_a_far_server_is_refused_with_what_to_use(
     )
 
 
-def test_processes_need_a_switch(command: Command, config: Path) -> None:
-    result = command("run", config, "--processes")
-    assert "--processes needs --switch HOST:PORT, got none" in result.err
+@pytest.mark.parametrize("options", [("--processes",), ("--wait", "5")])
+def test_what_is_about_a_switch_is_refused_without_one(
+    command: Command, config: Path, options: tuple[str, ...]
+) -> None:
+    result = command("run", config, *options)
+    said = " ".join(options)
+    assert result.code == 2
+    assert result.err == f"error: {said} needs --switch HOST:PORT, got none\n"
 
 
 def test_a_run_that_begins_before_its_switch_waits_for_it(

@@ -71,10 +71,10 @@ class Comparison:
             force_jupyter=False,
             force_terminal=False,
         )
+        summaries = {name: each.summary for name, each in self.runs.items()}
+        metric = next(iter(self.runs.values())).metric  # the same for all
         with console.capture() as capture:
-            console.print(
-                make_table({name: each.summary for name, each in self.runs.items()})
-            )
+            console.print(make_table(summaries, metric=metric))
         failed = [f"failed: {name}: {why}" for name, why in self.failures.items()]
         return "\n".join([capture.get().rstrip(), *self._doubts(), *failed])
 

@@ -129,7 +129,8 @@ class Experiment:
             anything: floats, or several numbers an example.
         metric: How good outputs on the test set are: a function of outputs and targets,
             at most 1, higher is better; what is below 0 counts as 0. By default the
-            share that is right, or R² where targets are floats. The three need a CPU.
+            share that is right, or R² where targets are floats; one of your own has its
+            function's name in progress, tables and pages. The three need a CPU.
         network: What a round's time is simulated on; by default the paper's fast
             switch and traces, as in a file without ``[network]``.
         statistics: Batch norm's running statistics: ``average``, ``local``, or
@@ -295,7 +296,8 @@ class Experiment:
             yield RoundReport.of(done[self._n_seen - 1])
         if self._n_seen == last:
             return
-        with self._locked(), ProgressBars(is_quiet=not self._progress) as bars:
+        shown = ProgressBars(is_quiet=not self._progress, metric=self._given.metric)
+        with self._locked(), shown as bars:
             run = self._open()
             stop = StopSettings(rounds=last)
             try:

@@ -14,7 +14,7 @@ from fediac.errors import (
     UpdateError,
     named,
 )
-from fediac.names import by_short_name, short_name
+from fediac.names import ACCURACY, by_short_name, short_name
 from fediac.number_words import digits, seconds
 from fediac.plugins import require_algorithm
 from fediac.report.differences import EXPECTED
@@ -219,10 +219,17 @@ def _check_algorithms(runs: Mapping[str, RunSettings]) -> None:
             check_algorithm(each, n_clients=n_clients, dim=dim, switch=switch)
 
 
-def make_table(summaries: Mapping[str, RunTotals]) -> FittedTable:
-    """Return the summaries as a table."""
+def make_table(
+    summaries: Mapping[str, RunTotals], *, metric: str = ACCURACY
+) -> FittedTable:
+    """Return the summaries as a table.
+
+    Args:
+        summaries: Name -> its run's.
+        metric: What their accuracy is called.
+    """
     clocks = next(iter(summaries.values())).time_s
-    headings = ["algorithm", "rounds", "accuracy", "payload MiB", "wire MiB"]
+    headings = ["algorithm", "rounds", metric, "payload MiB", "wire MiB"]
     headings += [f"time, {name} switch" for name in clocks]
     target = next(iter(summaries.values())).target
     if target is not None:

@@ -87,12 +87,13 @@ def _run(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     wait: Annotated[
-        int,
+        int | None,
         count_option(
-            "With --switch: seconds to wait for a switch that does not answer.",
+            "With --switch: seconds to wait for a switch that does not answer.  "
+            "[default: 60]",
             at_least=0,
         ),
-    ] = 60,
+    ] = None,
     processes: Annotated[
         bool,
         typer.Option(

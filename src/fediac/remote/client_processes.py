@@ -26,7 +26,7 @@ from fediac.core.rng import Stream
 from fediac.core.types import Array, Update
 from fediac.errors import SessionError
 from fediac.remote.link import drive
-from fediac.remote.switch import Opened, RemoteSwitch
+from fediac.remote.switch import WAIT_S, Opened, RemoteSwitch
 from fediac.remote.switch_client import SwitchClient
 from fediac.switch.counters import Counters
 from fediac.transports.capacity import require_capacity
@@ -86,7 +86,7 @@ class ClientProcesses(RemoteSwitch):
         address: str,
         *,
         key: bytes | None = None,
-        wait_s: float = 60.0,
+        wait_s: float = WAIT_S,
         mtu: int = 1500,
         patience_s: float = 3.0,
     ) -> None:

@@ -29,6 +29,9 @@ from fediac.wire.tag import session_key
 
 T = TypeVar("T")
 
+WAIT_S = 60.0
+"""How long to try again when there is no switch, unless told otherwise."""
+
 _LEASE_MS = 60_000
 _SILENCE_MS = 60_000
 """Clients in one process say nothing while they compute."""
@@ -58,7 +61,7 @@ class RemoteSwitch:
         address: str,
         *,
         key: bytes | None = None,
-        wait_s: float = 60.0,
+        wait_s: float = WAIT_S,
         mtu: int = 1500,
         patience_s: float = 3.0,
     ) -> None:

@@ -61,6 +61,12 @@ class Contender:
         return max(self.runs, key=lambda run: run.best.accuracy)
 
 
+def name_metric(contenders: Sequence[Contender]) -> str:
+    """Return what the accuracy of these is called; all names, where they differ."""
+    runs = (run for each in contenders for run in each.runs)
+    return " / ".join(dict.fromkeys(run.metric for run in runs))
+
+
 def list_contenders(runs: Sequence[Run]) -> list[Contender]:
     """Return runs by what they have in common but the seed, in their first order."""
     groups: list[list[Run]] = []

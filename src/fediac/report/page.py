@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from fediac.number_words import brief
 from fediac.palette import DARK, LIGHT
 from fediac.report.clocks import list_clocks
-from fediac.report.contenders import Contender, list_contenders
+from fediac.report.contenders import Contender, list_contenders, name_metric
 from fediac.report.figures.charts import (
     MARKERS,
     Point,
@@ -98,6 +98,7 @@ def render_page(report: Report) -> str:
             summary=" ".join(summarize(contenders, target) if words is None else words),
             cautions=cautions(contenders, report.left_out),
             target=target,
+            metric=name_metric(contenders),
             targets=target_table(contenders, target) if target else None,
             contenders=contenders,
             runs=report.runs,

@@ -7,7 +7,7 @@ from fediac.names import short_name
 from fediac.number_words import join, mib, percent, seconds, whole
 from fediac.report.clocks import list_clocks
 from fediac.report.consensus import consensus_notes
-from fediac.report.contenders import Contender
+from fediac.report.contenders import Contender, name_metric
 from fediac.report.differences import differing
 from fediac.report.target import Standing, Target, rank, traffic
 from fediac.report.verdict import Verdict, judge
@@ -101,7 +101,7 @@ def _partly(standing: Standing) -> str:
 
 
 def _nobody(contenders: Sequence[Contender], target: Target) -> list[str]:
-    goal = percent(target.accuracy)
+    goal = f"{percent(target.accuracy)} {name_metric(contenders)}"
     standings = rank(contenders, target, traffic("payload"))
     partly = [_partly(each) for each in standings if any(each.rounds)]
     nearest = max(contenders, key=lambda each: each.best_run.best.accuracy)
@@ -110,26 +110,26 @@ def _nobody(contenders: Sequence[Contender], target: Target) -> list[str]:
     if len(contenders) == 1:
         verb = "did not reach" if not partly else "did not always reach"
         return [
-            f"{nearest.name} {verb} {goal} accuracy.",
+            f"{nearest.name} {verb} {goal}.",
             *partly,
             f"Its best was {best}",
         ]
     return [
-        f"None of the {len(contenders)} reached {goal} accuracy.",
+        f"None of the {len(contenders)} reached {goal}.",
         *partly,
         f"The nearest was {nearest.name} with {best}",
     ]
 
 
 def _without_target(contenders: Sequence[Contender]) -> list[str]:
-    sentences = []
+    sentences, metric = [], name_metric(contenders)
     for each in contenders:
         best = each.best_run.best
         sentences.append(
-            f"{each.name} had its best accuracy, {percent(best.accuracy)}, in round "
+            f"{each.name} had its best {metric}, {percent(best.accuracy)}, in round "
             f"{whole(best.number)}, after {_costs(best, contenders)}."
         )
-    return [*sentences, "No target accuracy is set, so none is compared."]
+    return [*sentences, f"No target {metric} is set, so none is compared."]
 
 
 def _costs(at: Round, contenders: Sequence[Contender]) -> str:

@@ -16,7 +16,7 @@ from fediac.number_words import (
     percent,
 )
 from fediac.report.clocks import Clock, list_clocks
-from fediac.report.contenders import Contender
+from fediac.report.contenders import Contender, name_metric
 from fediac.report.target import (
     Cost,
     Standing,
@@ -80,7 +80,8 @@ def target_table(contenders: Sequence[Contender], target: Target) -> Table:
         for each in ranked
     )
     names = tuple(name for name, _ in columns)
-    caption = f"Traffic and simulated time to {percent(target.accuracy)} accuracy"
+    goal = f"{percent(target.accuracy)} {name_metric(contenders)}"
+    caption = f"Traffic and simulated time to {goal}"
     words = tuple(names.index(name) for name in ("run", "compared") if name in names)
     return Table(caption, names, rows, words)
 
@@ -135,12 +136,12 @@ def _compare(each: Standing, ranked: Sequence[Standing]) -> str:
 
 def end_table(contenders: Sequence[Contender]) -> Table:
     """Return where everybody stood after their last finished round."""
-    clocks = list_clocks(contenders)
+    clocks, metric = list_clocks(contenders), name_metric(contenders)
     columns = (
         "run",
         "last round",
-        "accuracy",
-        "best accuracy",
+        metric,
+        f"best {metric}",
         "MiB",
         *(_seconds_heading(clock, clocks) for clock in clocks),
         "MiB on the wire",

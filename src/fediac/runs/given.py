@@ -12,6 +12,7 @@ from torch import nn
 
 from fediac.compressors import CATALOG, Compressor, LearnsHot
 from fediac.compressors.settings import show_settings
+from fediac.names import metric_name
 from fediac.runs.settings.algorithm_tables import default_tables
 from fediac.runs.settled import NOTHING, Settled
 from fediac.sim.network import Network
@@ -45,6 +46,12 @@ class Given:
         own: Any = self.compressor  # a dataclass, like all that learn
         learned: Compressor = replace(own, hot=settled.hot)
         return learned
+
+    @property
+    def metric(self) -> str:
+        """What people read over the numbers of its metric."""
+        metric = self.task.metric
+        return metric_name(None if metric is None else describe(metric))
 
     def describe(self) -> dict[str, str]:
         """Return what tells this run from one that was given something else.

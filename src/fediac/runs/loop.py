@@ -13,7 +13,7 @@ from fediac.compressors.forecast import doubts_of, tally_threshold
 from fediac.console import count
 from fediac.errors import RunError
 from fediac.files import lock_folder
-from fediac.names import is_own
+from fediac.names import ACCURACY, is_own
 from fediac.plan.networks import NetworkDescription, make_network
 from fediac.plugins import require_finite
 from fediac.runs.build import PreparedRun, prepare_run
@@ -135,6 +135,11 @@ class FinishedRun:
     given: Given | None
     records: tuple[Round, ...]
     summary: Summary
+
+    @property
+    def metric(self) -> str:
+        """What its accuracy is called: that, or as a metric of the user's own."""
+        return ACCURACY if self.given is None else self.given.metric
 
     def write(self, folder: Path) -> None:
         """Put it where a report finds it; the run cannot go on from there."""

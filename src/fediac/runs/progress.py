@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from fediac.names import short_name
+from fediac.names import ACCURACY, short_name
 from fediac.number_words import mib, seconds
 from fediac.runs.notebook import NotebookLine
 from fediac.runs.pace import Pace, say_left
@@ -52,9 +52,14 @@ class ProgressBars:
 
     In a notebook they are a line below the cell. Elsewhere, where standard error is not
     a terminal, nothing is shown.
+
+    Args:
+        is_quiet: Show nothing anywhere.
+        metric: What says how good a model is.
     """
 
-    def __init__(self, *, is_quiet: bool = False) -> None:
+    def __init__(self, *, is_quiet: bool = False, metric: str = ACCURACY) -> None:
+        self._metric = metric
         self._notebook = NotebookLine(is_quiet=is_quiet)
         self._bars = _Bars(
             TextColumn("{task.description}"),
@@ -117,7 +122,7 @@ class ProgressBars:
         """Move the bar of rounds and say how good the model is."""
         time_s = next(iter(record.time_s.values()))
         self._facts = (
-            f"accuracy {100 * record.accuracy:.1f} %  "
+            f"{self._metric} {100 * record.accuracy:.1f} %  "
             f"{mib(record.payload_mib)}  {seconds(time_s)} simulated"
         )
         if record.votes and not record.chosen:

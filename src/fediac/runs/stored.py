@@ -13,6 +13,7 @@ from typing import Any
 from fediac.archives import SUFFIX, Place, open_place, read_bytes
 from fediac.console import count
 from fediac.errors import RunError
+from fediac.names import metric_name
 from fediac.runs.provenance import WENT_ON, Writer, parse_writers
 from fediac.runs.records import (
     CONFIG,
@@ -24,7 +25,7 @@ from fediac.runs.records import (
     find_reached,
     read_rounds,
 )
-from fediac.runs.settings import RunSettings, parse_file
+from fediac.runs.settings import EXPERIMENT, RunSettings, parse_file
 from fediac.runs.settings.toml_tables import read_table
 
 FAILED = "failed.txt"
@@ -80,6 +81,12 @@ class Run:
     def algorithm(self) -> str:
         """The algorithm's name in the settings."""
         return self.settings.algorithm
+
+    @property
+    def metric(self) -> str:
+        """What its accuracy is called: that, or as a metric of the user's own."""
+        given = self.document.get(EXPERIMENT)
+        return metric_name(given.get("metric") if isinstance(given, Mapping) else None)
 
     @property
     def last(self) -> Round:

@@ -43,11 +43,33 @@ def say_ending(abort: Abort, silence_ms: int) -> str:
     return _ENDINGS[abort.ending]
 
 
+def say_ending_before(abort: Abort, client: int) -> str:
+    """Return how the switch ended a session that a member has not joined.
+
+    How long a member may be silent is in the welcome, which it never had.
+
+    Args:
+        abort: What the switch said.
+        client: The member's number.
+    """
+    if abort.ending != Ending.SILENT:
+        return _ENDINGS[abort.ending]
+    parts = [f"member {client} never joined"] if client in abort.missing else []
+    others = [each for each in abort.missing if each != client]
+    if others:
+        parts.append(f"{_say_members('member', others)} silent for too long")
+    return "; ".join(parts)
+
+
 def say_silent(noun: str, numbers: Sequence[int], silence_ms: int) -> str:
     """Return who was silent for too long, and for how long that is."""
-    who = ", ".join(map(str, numbers))
+    who = _say_members(noun, numbers)
+    return f"{who} silent for longer than {silence_ms / 1000:g} s"
+
+
+def _say_members(noun: str, numbers: Sequence[int]) -> str:
     nouns = noun if len(numbers) == 1 else f"{noun}s"
-    return f"{nouns} {who} silent for longer than {silence_ms / 1000:g} s"
+    return f"{nouns} {', '.join(map(str, numbers))}"
 
 
 def say_version(version: int) -> str:

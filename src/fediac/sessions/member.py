@@ -31,7 +31,13 @@ from fediac.errors import (
 )
 from fediac.sessions.aligned import MaxQuestion, SumQuestion, TallyQuestion
 from fediac.sessions.blocks import BlocksQuestion
-from fediac.sessions.explanations import say_ending, say_held, say_refusal, say_version
+from fediac.sessions.explanations import (
+    say_ending,
+    say_ending_before,
+    say_held,
+    say_refusal,
+    say_version,
+)
 from fediac.sessions.flights import Flight, Flights
 from fediac.sessions.pacing import RoundTrip, Window
 from fediac.sessions.questions import Place, Question
@@ -369,8 +375,7 @@ class Member:
             case Refusal(client=client) if client in (self.seat.client, 0xFFFF):
                 self.give_up(say_refusal(control))
             case Abort():
-                silence_ms = self._welcome.silence_ms if self._welcome else 0
-                self.give_up(say_ending(control, silence_ms))
+                self.give_up(self._say_ending(control))
             case _:
                 pass
 
@@ -422,6 +427,11 @@ class Member:
     def give_up(self, why: str) -> None:
         """Stop: the session cannot go on with this member."""
         self.problem = SessionError(f"session {self.seat.session}: {why}")
+
+    def _say_ending(self, abort: Abort) -> str:
+        if self._welcome is None:
+            return say_ending_before(abort, self.seat.client)
+        return say_ending(abort, self._welcome.silence_ms)
 
     def _say_silence(self) -> str:
         patience_s = self.seat.patience_us / 1e6

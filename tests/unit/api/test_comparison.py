@@ -84,6 +84,20 @@ def test_it_is_shown_as_a_table() -> None:
     assert compared._repr_html_().startswith("<pre>")
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_metric_of_ones_own_has_its_name(tmp_path: Path, *, is_kept: bool) -> None:
+    def half_right(*_: Any) -> float:
+        return 0.5
+
+    compared = compare(metric=half_right, out=tmp_path / "runs" if is_kept else None)
+    table, page = str(compared), compared.report(tmp_path / "page.md").path.read_text()
+    assert " half_right " in table.splitlines()[1]
+    assert r"| half\_right | best half\_right |" in page
+    assert r"## Traffic and simulated time to 50 % half\_right" in page
+    for text in (table, page):
+        assert "accuracy" not in text
+
+
 def test_one_that_diverges_does_not_stop_the_others() -> None:
     class Far(fediac.FedAvg):
         """An algorithm whose mean is far off."""

@@ -1,5 +1,7 @@
 """An experiment with a loss, an optimizer, a metric and clients of the user's own."""
 
+import io
+import sys
 import warnings
 from functools import partial
 from typing import Any
@@ -102,6 +104,24 @@ def test_a_metric_sees_all_of_the_test_set_at_once() -> None:
     experiment = make_experiment(test=(x, y), metric=metric)
     assert next(experiment.run(1)).accuracy == 0.25
     assert seen == [((400, 2), (400,))]
+
+
+def test_progress_calls_a_metric_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        """A file that says it is a terminal."""
+
+        def isatty(self) -> bool:
+            return True
+
+    def half_right(*_: Any) -> float:
+        return 0.5
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    list(make_experiment(metric=half_right).run(2))
+    assert "half_right 50.0 %" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(("value", "share"), [(-3.0, 0.0), (float("nan"), 0.0), (1, 1)])

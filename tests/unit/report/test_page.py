@@ -13,7 +13,13 @@ from fediac.report.figures import figure
 from fediac.report.page import Report, render_page
 from fediac.report.reading import read_runs
 from fediac.report.target import choose_target
-from tests.runs import edit_rounds, read_rounds, write_comparison, write_run
+from tests.runs import (
+    edit_rounds,
+    give_metric,
+    read_rounds,
+    write_comparison,
+    write_run,
+)
 
 Field = Callable[[dict[str, Any]], float]
 
@@ -98,6 +104,30 @@ def test_nothing_points_outside_the_page(page: str, comparison: Path) -> None:
         "script-src 'unsafe-inline'; img-src data:"
     )
     assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
+
+
+def test_a_metric_of_ones_own_has_its_name(tmp_path: Path) -> None:
+    for name in ("fediac", "fedavg"):
+        give_metric(write_run(tmp_path / name, name), "my_task.f1")
+    page = make_page(tmp_path)
+    for text in (
+        "Traffic and simulated time to 63\u00a0% f1",
+        ">f1 against simulated time<",
+        ">f1 against traffic<",
+        'class="name">f1</text>',
+        ">best f1<",
+        "<dt>f1</dt>",
+    ):
+        assert text in page
+    # Names that the page's script has, and no reader.
+    words = re.sub(r"accuracy-(time|mib)", "", page)
+    assert "accuracy" not in words.lower()
+
+
+def test_other_metrics_are_all_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "fediac", "fediac")
+    give_metric(write_run(tmp_path / "fedavg", "fedavg"), "my_task.f1")
+    assert ">accuracy / f1<" in make_page(tmp_path)
 
 
 def test_every_figure_has_a_title_drawings_and_a_table(page: str) -> None:

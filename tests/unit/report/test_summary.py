@@ -9,7 +9,7 @@ from fediac.report.reading import read_runs
 from fediac.report.summary import cautions, subtitle, summarize, title
 from fediac.report.target import Target
 from fediac.report.verdict import judge
-from tests.runs import write_comparison, write_run
+from tests.runs import give_metric, write_comparison, write_run
 from tests.unit.report.test_target import scale
 
 GOAL = Target(0.63, "")
@@ -74,6 +74,15 @@ def test_target_nobody_reached_is_admitted(six: list[Contender]) -> None:
     assert alone.startswith(
         "fediac did not reach 99 % accuracy. Its best was 69.8 % in round 24, after "
     )
+
+
+def test_a_metric_of_ones_own_has_its_name(tmp_path: Path) -> None:
+    give_metric(write_run(tmp_path / "fediac", "fediac"), "my_task.f1")
+    alone = contenders_in(tmp_path)
+    assert summarize(alone, Target(0.99, ""))[0] == "fediac did not reach 99 % f1."
+    first, last = summarize(alone, None)
+    assert first.startswith("fediac had its best f1, 69.8 %, in round 24")
+    assert last == "No target f1 is set, so none is compared."
 
 
 def test_without_target_nothing_is_compared(six: list[Contender]) -> None:

@@ -33,11 +33,12 @@ def show(
     *,
     is_quiet: bool = False,
     columns: int = 200,
+    metric: str = "accuracy",
 ) -> str:
     monkeypatch.setattr(sys, "stderr", file)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm-256color")
-    with ProgressBars(is_quiet=is_quiet) as bars:
+    with ProgressBars(is_quiet=is_quiet, metric=metric) as bars:
         for before in (None, replace(MADE, number=2)):
             bars.start(RunSettings(), 20, before)
             bars.client_done()
@@ -54,6 +55,12 @@ def test_a_terminal_shows_rounds_clients_and_how_good_the_model_is(
     assert "fediac: clients" in text
     assert "3/20" in text
     assert "left  accuracy 62.5 %  1,234 MiB  61.20 s simulated" in text
+
+
+def test_a_metric_of_ones_own_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = show(monkeypatch, Terminal(), metric="f1")
+    assert "left  f1 62.5 %  1,234 MiB" in text
+    assert "accuracy" not in text
 
 
 def test_a_narrow_terminal_shows_how_much_is_left(

@@ -6,6 +6,7 @@ import pytest
 
 from fediac.sessions.explanations import (
     say_ending,
+    say_ending_before,
     say_held,
     say_refusal,
     say_version,
@@ -31,6 +32,23 @@ def test_every_ending_has_words(abort: Abort, text: str) -> None:
 
 def test_there_are_words_for_every_ending_there_is() -> None:
     assert all(say_ending(Abort(1, ending, (0,)), 1000) for ending in Ending)
+
+
+@pytest.mark.parametrize(
+    ("abort", "text"),
+    [
+        (Abort(1, Ending.SILENT, (3,)), "member 3 never joined"),
+        (
+            Abort(1, Ending.SILENT, (3, 4, 9)),
+            "member 3 never joined; members 4, 9 silent for too long",
+        ),
+        (Abort(1, Ending.SILENT, (9,)), "member 9 silent for too long"),
+        (Abort(1, Ending.LEASE), "its coordinator was silent for too long"),
+        (Abort(1, Ending.CLOSED), "it was closed"),
+    ],
+)
+def test_who_has_not_joined_knows_no_time(abort: Abort, text: str) -> None:
+    assert say_ending_before(abort, 3) == text
 
 
 @pytest.mark.parametrize(

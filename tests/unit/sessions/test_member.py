@@ -287,6 +287,17 @@ def test_what_the_switch_says_of_the_session_stops_a_member(
     assert why(member) == text
 
 
+def test_a_member_that_comes_too_late_says_that_it_never_joined() -> None:
+    switch, _ = opened()
+    everybody = members()
+    late = everybody.pop(b"1")
+    for at_us in (0, 1_500_000, 2_000_000):
+        talk(switch, everybody, at_us)
+    assert why(everybody[b"0"]) == "member 1 silent for longer than 2 s"
+    talk(switch, {b"1": late}, 2_000_000)
+    assert why(late) == "member 1 never joined"
+
+
 def test_who_has_moved_joins_again_and_goes_on() -> None:
     switch, everybody = joined()
     for each in everybody.values():

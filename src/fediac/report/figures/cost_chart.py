@@ -11,7 +11,7 @@ from fediac.number_words import (
     percent,
     seconds,
 )
-from fediac.report.clocks import Clock, list_clocks
+from fediac.report.clocks import list_clocks
 from fediac.report.contenders import Contender
 from fediac.report.figures.charts import Axis, Point, PointChart
 from fediac.report.figures.figure import Figure, Variant
@@ -64,6 +64,7 @@ def cost_figure(contenders: Sequence[Contender], target: Target) -> Figure | Non
     None where nobody got there.
     """
     standings = [find_reached(each, target) for each in contenders]
+    table = target_table(contenders, target)
     variants = []
     for clock in list_clocks(contenders):
         time = duration(clock.switch)
@@ -75,7 +76,8 @@ def cost_figure(contenders: Sequence[Contender], target: Target) -> Figure | Non
         # A logarithmic axis has no place for what cost nothing.
         points = [each for each in points if min(each.low) > 0.0]
         if points:
-            chart = _chart(points, clock, target)
+            what = f"{table.caption}, {clock.title}."
+            chart = _chart(points, what, percent(target.accuracy))
             variants.append(Variant(chart, "cost", "switch", clock.name, clock.title))
     if not variants:
         return None
@@ -85,7 +87,6 @@ def cost_figure(contenders: Sequence[Contender], target: Target) -> Figure | Non
     )
     if any(len(each.runs) > 1 for each in contenders):
         caption += " Several seeds: their mean, and lines over their range."
-    table = target_table(contenders, target)
     return Figure("cost", table.caption, caption, tuple(variants), table)
 
 
@@ -109,12 +110,10 @@ def _point(place: int, standing: Standing, time: Cost) -> Point:
     )
 
 
-def _chart(points: Sequence[Point], clock: Clock, target: Target) -> PointChart:
-    goal = percent(target.accuracy)
-    sentences = [f"Traffic and simulated time to {goal} accuracy, {clock.title}."]
-    sentences += [f"{each.label}: {join(each.words)}." for each in points]
+def _chart(points: Sequence[Point], what: str, goal: str) -> PointChart:
+    sentences = [f"{each.label}: {join(each.words)}." for each in points]
     return PointChart(
-        " ".join(sentences),
+        " ".join([what, *sentences]),
         Axis(_scale(points, 0), f"simulated time to {goal}, s", "seconds", "fixed"),
         Axis(_scale(points, 1), f"payload to {goal}, MiB", "mib", "fixed"),
         points,

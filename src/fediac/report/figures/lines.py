@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from fediac.console import count
+from fediac.names import ACCURACY
 from fediac.number_words import (
     GAMMA,
     NOTHING,
@@ -16,7 +17,7 @@ from fediac.number_words import (
     whole,
 )
 from fediac.report.clocks import list_clocks
-from fediac.report.contenders import Contender
+from fediac.report.contenders import Contender, name_metric
 from fediac.report.figures.charts import Axis, Level, LineChart, Series
 from fediac.report.figures.figure import Figure, Variant, shown_rounds
 from fediac.report.figures.scales import (
@@ -44,7 +45,8 @@ def accuracy_against_time(
     contenders: Sequence[Contender], target: Target | None
 ) -> Figure:
     """Return accuracy along simulated time, one drawing a clock."""
-    clocks = list_clocks(contenders)
+    clocks, metric = list_clocks(contenders), name_metric(contenders)
+    title = f"{_heading(metric)} against simulated time"
     variants = []
     for clock in clocks:
 
@@ -52,7 +54,7 @@ def accuracy_against_time(
             return each.time_s.get(switch)
 
         x = _cost_axis(contenders, time_s, "simulated time in s", "seconds")
-        what = f"Accuracy against simulated time, {clock.title}."
+        what = f"{title}, {clock.title}."
         chart = _accuracy(contenders, target, x, (time_s, seconds, what))
         variants.append(
             Variant(chart, "accuracy-time", "switch", clock.name, clock.title)
@@ -62,13 +64,13 @@ def accuracy_against_time(
     )
     return Figure(
         "accuracy-time",
-        "Accuracy against simulated time",
+        title,
         _caption("Higher and further left is better.", target),
         tuple(variants),
         _round_table(
             contenders,
             target,
-            (*columns, "accuracy"),
+            (*columns, metric),
             lambda each: (
                 *(_number(each.time_s.get(clock.switch)) for clock in clocks),
                 exact_percent(each.accuracy),
@@ -81,7 +83,8 @@ def accuracy_against_mib(
     contenders: Sequence[Contender], target: Target | None
 ) -> Figure:
     """Return accuracy along traffic, one drawing a way to count it."""
-    variants = []
+    metric, variants = name_metric(contenders), []
+    heading = _heading(metric)
     for view in VIEWS:
 
         def sent(each: Round, view: str = view) -> float | None:
@@ -89,24 +92,29 @@ def accuracy_against_mib(
 
         label = f"{view} in MiB, all clients, up and down"
         x = _cost_axis(contenders, sent, label, "mib")
-        what = f"Accuracy against {view} traffic of all clients, up and down."
+        what = f"{heading} against {view} traffic of all clients, up and down."
         chart = _accuracy(contenders, target, x, (sent, mib, what))
         variants.append(Variant(chart, "accuracy-mib", "view", view, view))
     return Figure(
         "accuracy-mib",
-        "Accuracy against traffic",
+        f"{heading} against traffic",
         _caption("Higher and further left is better.", target),
         tuple(variants),
         _round_table(
             contenders,
             target,
-            ("MiB", "MiB on the wire", "accuracy"),
+            ("MiB", "MiB on the wire", metric),
             lambda each: (
                 *(digits(each.mib[view]) for view in VIEWS),
                 exact_percent(each.accuracy),
             ),
         ),
     )
+
+
+def _heading(metric: str) -> str:
+    """Return a metric as a title begins: a function's own name stays as it is."""
+    return metric.capitalize() if metric == ACCURACY else metric
 
 
 def _cost_axis(
@@ -161,7 +169,7 @@ def _accuracy(
     if target is not None:
         heights.append(target.accuracy)
         levels.append(Level(target.accuracy, ""))
-    y = Axis(fit(heights), "accuracy", "percent", "round")
+    y = Axis(fit(heights), name_metric(contenders), "percent", "round")
     return LineChart(" ".join(sentences), x, y, series, levels)
 
 

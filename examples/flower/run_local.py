@@ -163,6 +163,7 @@ def run(out: Path, n_rounds: int) -> int:
     log is fetched every few seconds, and tells of a round when others are over.
     """
     page = out / "report.html"
+    page.unlink(missing_ok=True)  # flwr run exits with 0 even if the run failed
     with ExitStack() as stack:
         port = start_superlink(stack, out)
         address = start_switch(stack, out)
@@ -208,7 +209,7 @@ def run(out: Path, n_rounds: int) -> int:
 @contextmanager
 def following(command: list[str], out: Path) -> Iterator["subprocess.Popen[str]"]:
     """Run a command whose output is read while it runs."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         cwd=out,
         env=environment(out),
@@ -216,11 +217,11 @@ def following(command: list[str], out: Path) -> Iterator["subprocess.Popen[str]"
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        end(process)
+    ) as process:
+        try:
+            yield process
+        finally:
+            end(process)
 
 
 def main() -> int:

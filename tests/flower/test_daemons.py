@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from examples.flower import run_local
 
 FOLDER = Path(run_local.__file__).parent
@@ -52,6 +53,21 @@ def test_flwr_run_simulates_twenty_nodes(tmp_path: Path) -> None:
     assert (first[0], second[0]) == ("1", "2")
     assert (second[2], second[3]) == (str(N_SIMULATED), "0")
     assert float(second[1]) > 0.6
+
+
+def test_the_page_of_an_earlier_run_hides_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> list[str]:
+        """Return a command that exits with 0, as ``flwr run`` does in any case."""
+        return [sys.executable, "-c", ""]
+
+    monkeypatch.setattr(run_local, "start_superlink", lambda *_: 1)
+    monkeypatch.setattr(run_local, "start_switch", lambda *_: "127.0.0.1:1")
+    monkeypatch.setattr(run_local, "supernode", nothing)
+    monkeypatch.setattr(run_local, "flwr_run", nothing)
+    (tmp_path / "report.html").touch()
+    assert run_local.run(tmp_path, 1) == 1
 
 
 def test_a_deployment_loses_a_node_gets_it_back_and_leaves_a_page(

@@ -1,7 +1,8 @@
 """What tables, pages and folders call an algorithm or a metric, without its module."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from fediac.errors import ConfigError
 
@@ -11,6 +12,9 @@ _FOLDER = re.compile(_DEVICES + r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?", re.I)
 
 ACCURACY = "accuracy"
 """The metric of every run that was given none."""
+
+_OURS: Mapping[str, str] = MappingProxyType({"fediac.training.task.r_squared": "R²"})
+"""Metric of the package -> what people call it."""
 
 
 def is_folder_name(name: str) -> bool:
@@ -33,10 +37,12 @@ def metric_name(described: object) -> str:
 
     Args:
         described: The metric as a run's folder has it, ``module.function`` or a call;
-            None: there is none. One of fediac itself goes by accuracy, too.
+            None: there is none.
     """
-    if not isinstance(described, str) or described.startswith("fediac."):
+    if not isinstance(described, str):
         return ACCURACY
+    if described in _OURS:
+        return _OURS[described]
     name = described.partition("(")[0].rpartition(".")[2]
     return name if name.isidentifier() else "metric"  # a lambda has no name
 

@@ -33,7 +33,7 @@ def f1(*_: Any, beta: float = 1.0) -> float:
         (Balanced(), "Balanced"),
         (nn.PairwiseDistance(), "PairwiseDistance"),
         (lambda *_: 0.5, "metric"),
-        (r_squared, "accuracy"),
+        (r_squared, "R²"),
     ],
 )
 def test_a_metric_goes_by_its_own_name(metric: Any, name: str) -> None:

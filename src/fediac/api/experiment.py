@@ -129,7 +129,7 @@ class Experiment:
             anything: floats, or several numbers an example.
         metric: How good outputs on the test set are: a function of outputs and targets,
             at most 1, higher is better; what is below 0 counts as 0. By default the
-            share that is right, or R² where targets are floats; one of your own has its
+            share that is right, or R² where targets are floats. It goes by its
             function's name in progress, tables and pages. The three need a CPU.
         network: What a round's time is simulated on; by default the paper's fast
             switch and traces, as in a file without ``[network]``.

@@ -131,10 +131,10 @@ class RotatingVotes(FediAC):
 
     def vote(self, corrected: Corrected, state: State, stream: Stream) -> Packed:
         """Return votes for the largest groups, and for the largest in turn."""
-        peaks = group_peaks(corrected.values, self.entries_per_vote)
+        dim = corrected.values.shape[0]
+        peaks = group_peaks(corrected.values, self.group_length(dim))
         xp = array_namespace(peaks)
-        n_votes = self.count_votes(corrected.values.shape[0], state)
-        n_groups = count_groups(n_votes, self.entries_per_vote)
+        n_groups = count_groups(self.count_votes(dim, state), self.group_length(dim))
         n_turning = max(1, round(n_groups / 2))
         votes = xp.zeros_like(pack_bits(peaks != 0.0))
         if n_groups > n_turning:
@@ -193,7 +193,7 @@ class PeakOfChosen(FediAC):
 
     def _peak_of(self, corrected: Corrected, consensus: Consensus) -> float:
         dim = corrected.values.shape[0]
-        gia = spread_groups(consensus.gia, dim, self.entries_per_vote)
+        gia = spread_groups(consensus.gia, dim, self.group_length(dim))
         chosen = corrected.values[indices_of(gia, dim)]
         mean = energy_of(chosen) / max(chosen.shape[0], 1)
         return float32_above((self.clip or 2.0) * math.sqrt(mean))

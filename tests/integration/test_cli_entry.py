@@ -261,7 +261,7 @@ class TestSettings:
             "kind": 'a whole number, a share such as "5%", "auto" or "few"',
             "default": "auto",
             "meaning": "Entries a client votes for (k): a count, or a share of all "
-            "entries. 'auto' is the paper's 5 % and 'few' 2 %, but at least 1,024 "
+            "entries. 'auto' is the paper's 5 % and 'few' 3 %, but at least 1,024 "
             "entries, or all there are: fewer save no packet, and in models of a few "
             "thousand entries they cost much of the progress.",
         }

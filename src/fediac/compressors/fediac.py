@@ -90,6 +90,8 @@ BITS_RULES: tuple[BitsRule, ...] = get_args(BitsRule)
 
 VotesRule = Literal["auto", "few"]
 
+LengthRule = Literal["auto"]
+
 AUTO: Literal["auto"] = "auto"
 """As in the paper, but for small models, of which it has none."""
 
@@ -104,6 +106,13 @@ _LEAST_VOTES = 1024
 _MOST = 10
 """So many times k at most: where fewer clients take part than the threshold needs, no
 number of votes helps, and the first round with enough of them would be a dense one."""
+
+_LARGE = 1_000_000
+"""Entries of a model from which on 64 share a vote by themselves, and 32 below.
+
+Half of the votes are saved by that, but groups are chosen less finely, and where there
+are few of them that costs more.
+"""
 
 _EXPECTED_BITS = 12
 """Width to expect where clients have yet to agree on one."""
@@ -128,7 +137,7 @@ _PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "growth": 0.1,
                 "bits": "coarse",
                 "law": "topk",
-                "entries_per_vote": 64,
+                "entries_per_vote": AUTO,
                 "rank_by": "rms",
                 "clip": 2.0,
                 "lanes": "dense",
@@ -166,7 +175,8 @@ class FediAC(ErrorFeedback):
             ``draws``, the paper's k draws; ``topk``, the k largest.
         entries_per_vote: Neighbouring entries that share a vote and are sent together:
             1 as in the paper, or a power of two of at least 8. A client then votes for
-            n_votes / entries_per_vote groups, which makes votes cheaper.
+            n_votes / entries_per_vote groups, which makes votes cheaper. ``auto`` is 64
+            in models of a million entries or more, and 32 below.
         rank_by: What makes such a group large: ``peak``, its largest magnitude, or
             ``rms``, the root mean square of all of its magnitudes.
         clip: The peak that a client offers is at most ``clip`` times the root mean
@@ -193,7 +203,7 @@ class FediAC(ErrorFeedback):
     threshold: Share = "15%"
     bits: int | BitsRule = AUTO
     law: Law = "bernoulli"
-    entries_per_vote: int = 1
+    entries_per_vote: int | LengthRule = 1
     rank_by: RankBy = "peak"
     clip: float | None = None
     lanes: Lanes = "same"
@@ -228,7 +238,8 @@ class FediAC(ErrorFeedback):
             raise ArgumentError(
                 "bits", f"must be a number or {rules}, got {self.bits!r}"
             )
-        check_length("entries_per_vote", self.entries_per_vote)
+        if self.entries_per_vote != AUTO:
+            check_length("entries_per_vote", self.entries_per_vote)
         if not isinstance(self.rank_by, str) or self.rank_by not in RANKS:
             rule = f"must be one of {', '.join(RANKS)}, got {self.rank_by!r}"
             raise ArgumentError("rank_by", rule)
@@ -260,6 +271,12 @@ class FediAC(ErrorFeedback):
         if self.bits == "coarse":
             return fewest_bits(n_clients=self.n_clients, limit=_COARSE_LIMIT)
         return self.bits if isinstance(self.bits, int) else None
+
+    def group_length(self, dim: int) -> int:
+        """Return how many of ``dim`` entries share a vote."""
+        if self.entries_per_vote == AUTO:
+            return 64 if dim >= _LARGE else 32
+        return self.entries_per_vote
 
     def count_votes(self, dim: int, state: State | None = None) -> int:
         """Return how many of ``dim`` entries a client votes for.
@@ -315,7 +332,7 @@ class FediAC(ErrorFeedback):
         from scipy.special import betainc
 
         dim, needed = conditions.dim, self.votes_needed
-        n_groups = count_groups(dim, self.entries_per_vote)
+        n_groups = count_groups(dim, self.group_length(dim))
         yield (Expected(Tally, n_groups, n_groups, bits=1),)
         following = self._following(dim, State())
         if following is not None:
@@ -336,7 +353,7 @@ class FediAC(ErrorFeedback):
                 dim=dim,
                 n_clients=self.n_clients,
                 threshold=self.votes_needed,
-                entries_per_vote=self.entries_per_vote,
+                entries_per_vote=self.group_length(dim),
                 widths=self._widths(bits),
             )
         if self.growth:
@@ -363,7 +380,7 @@ class FediAC(ErrorFeedback):
         consensus: Consensus = yield from ask(
             Tally(
                 votes,
-                dim=count_groups(dim, self.entries_per_vote),
+                dim=count_groups(dim, self.group_length(dim)),
                 threshold=self.votes_needed,
                 peak=float32_above(self._offered_peak(corrected, state)),
                 bits=self._known_bits(state),
@@ -378,7 +395,7 @@ class FediAC(ErrorFeedback):
                 corrected, after, n_votes=n_votes, bits=consensus.bits, peak=peak
             )
         bits = consensus.bits or (yield from self._agree_bits(corrected, state, peak))
-        gia = spread_groups(consensus.gia, dim, self.entries_per_vote)
+        gia = spread_groups(consensus.gia, dim, self.group_length(dim))
         grid = make_grid(
             peak=peak, bits=bits, n_clients=self.n_clients, lanes=self.lanes
         )
@@ -405,7 +422,7 @@ class FediAC(ErrorFeedback):
             self.count_votes(corrected.values.shape[0], state),
             stream.purpose("votes"),
             law=self.law,
-            length=self.entries_per_vote,
+            length=self.group_length(corrected.values.shape[0]),
             rank_by=self.rank_by,
         )
 
@@ -470,7 +487,7 @@ class FediAC(ErrorFeedback):
             threshold=self.votes_needed,
             alpha=fit.alpha,
             is_drawn=self.law != "topk",
-            entries_per_vote=self.entries_per_vote,
+            entries_per_vote=self.group_length(dim),
         )
         is_tuned = self.bits == "tuned" or (self.bits == AUTO and _is_small(dim))
         choose = best_bits if is_tuned else smallest_bits

@@ -232,7 +232,7 @@ CANDIDATES: dict[str, tuple[Entrant, ...]] = {
         _lean("k = 2 %", "-k2", n_votes="2%"),
         _lean("k = 4 %", "-k4", n_votes="4%"),
         _lean("a = 25 %", "-a25", threshold="25%"),
-        _lean("32 entries a vote", "-e32", entries_per_vote=32),
+        _lean("64 entries a vote", "-e64", entries_per_vote=64),
         _lean("groups by their peak", "-peak", rank_by="peak"),
         _lean("fade = 5 %", "-fade0.05", fade=0.05),
         _lean("clip = 3", "-clip3", clip=3.0),

@@ -213,7 +213,7 @@ def render_markdown(candidates: Sequence[Candidate]) -> str:
         "the paper's, and wider after a round that left a client as much as it had. In "
         "fediac-shared-fade a client forgets a tenth of its residual every round. "
         "fediac-lean is the preset lean, and then one setting changed: 3 % agreed on "
-        "every round, a = 40 % of the clients, 64 entries a vote, ranked by their root "
+        "every round, a = 40 % of the clients, 32 or 64 entries a vote, by their root "
         "mean square, 7 bits, dense lanes, clipped peaks, recalibrated statistics. In "
         "fediac-lean-fixed a client always votes for k, for groups of 32 with the "
         "largest entries. "

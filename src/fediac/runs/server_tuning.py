@@ -12,7 +12,7 @@ from fediac.core.bitpack import MAX_LANE_BITS, count_bits, indices_of
 from fediac.core.bounds import Setting, min_bits, smallest_bits
 from fediac.core.consensus import agree
 from fediac.core.corrected import Corrected, correct
-from fediac.core.groups import draw_group_votes, spread_groups
+from fediac.core.groups import RankBy, draw_group_votes, spread_groups
 from fediac.core.powerlaw import PowerLaw, fit_power_law
 from fediac.core.quantize import Grid, energy_of, float32_above
 from fediac.core.rng import Stream
@@ -35,6 +35,7 @@ def tune_on_server(
     law: Law,
     seed: int,
     entries_per_vote: int = 1,
+    rank_by: RankBy = "peak",
 ) -> list[Candidate]:
     """Return thresholds and widths by what they would have done in this round.
 
@@ -44,6 +45,7 @@ def tune_on_server(
         law: How clients vote.
         seed: The run's seed; the trial has random numbers of its own.
         entries_per_vote: Neighbouring entries that share a vote.
+        rank_by: What makes those large.
 
     Returns:
         Candidates with γ < 1, the cheapest first; their γ is measured, but for the
@@ -62,6 +64,7 @@ def tune_on_server(
             Stream(seed, 1, client, "server tuning").purpose("votes"),
             law=law,
             length=entries_per_vote,
+            rank_by=rank_by,
         )
         for client, each in enumerate(corrected)
     ]

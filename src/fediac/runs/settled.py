@@ -72,17 +72,23 @@ def settle_by_first_round(
 ) -> Settled:
     """Return what the server sets by the first round's updates: threshold and bits."""
     given = settings.of("fediac")
-    voters = FediAC(len(done.clients), n_votes=given.n_votes)
+    dim = federation.model.dim
+    voters = FediAC(
+        len(done.clients),
+        n_votes=given.n_votes,
+        entries_per_vote=given.entries_per_vote,
+    )
     factors = federation.factors(done.clients)
     candidates = tune_on_server(
         [
             each.update * factors[client]
             for client, each in zip(done.clients, done.trained, strict=True)
         ],
-        n_votes=voters.count_votes(federation.model.dim),
+        n_votes=voters.count_votes(dim),
         law=given.law,
         seed=settings.seed,
-        entries_per_vote=given.entries_per_vote,
+        entries_per_vote=voters.group_length(dim),
+        rank_by=given.rank_by,
     )
     if not candidates:
         raise FediacError("no threshold has gamma below 1 on the first round's updates")

@@ -131,7 +131,7 @@ def test_a_budget_is_a_number(budget: Any) -> None:
 def test_a_budget_pays_for_the_votes_at_least() -> None:
     lean = FediAC.lean(N_CLIENTS, budget_mib=0.001)
     message = (
-        "budget_mib must be at least 0.0011 (votes and one group of 8 clients), "
+        "budget_mib must be at least 0.0015 (votes and one group of 8 clients), "
         "got 0.001"
     )
     with refuses(message):

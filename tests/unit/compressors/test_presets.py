@@ -76,6 +76,14 @@ def test_lean_votes_for_a_share_but_for_no_fewer_than_fill_a_packet() -> None:
     assert FediAC(8, n_votes="few").count_votes(3010) == 1024
 
 
+def test_votes_of_lean_are_shared_by_more_in_large_models() -> None:
+    lean = FediAC.lean(8)
+    lengths = [lean.group_length(dim) for dim in (900, 791_774, 999_999, 1_000_000)]
+    assert lengths == [32, 32, 32, 64]
+    assert FediAC.lean(8, entries_per_vote=16).group_length(10**9) == 16
+    assert FediAC(8).group_length(10**9) == 1
+
+
 def test_lean_is_its_preset_and_takes_other_settings() -> None:
     lean = FediAC.lean(20)
     assert lean == FediAC(20, **FediAC.PRESETS["lean"].settings)

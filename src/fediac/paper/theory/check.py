@@ -75,7 +75,7 @@ def _check(settings: RunSettings, rounds: Sequence[int]) -> list[int]:
             "fediac.law must be bernoulli or draws to check the theory, got topk: it "
             "votes by another"
         )
-    if fediac.entries_per_vote > 1:
+    if fediac.entries_per_vote != 1:
         raise ConfigError(
             "fediac.entries_per_vote must be 1 to check the theory, got "
             f"{fediac.entries_per_vote}: it is about single entries"

@@ -182,8 +182,11 @@ def test_a_link_that_loses_packets_both_ways_changes_no_bit(
 ) -> None:
     link.lose()
     with switch_in(link.hub, FEDIAC_UDP_GSO=segments) as switch, within(link.home):
-        assert run_round(str(switch.endpoint)) == [expected] * N
-    assert min(link.counted("clsact", "drops")) > 0
+        for _ in range(10):  # a round of few large packets may lose none by chance
+            assert run_round(str(switch.endpoint)) == [expected] * N
+            if min(link.counted("clsact", "drops")):
+                return
+    pytest.fail("no packet was lost in one of the directions")
 
 
 def test_a_link_that_is_held_to_a_rate_changes_no_bit(

@@ -41,7 +41,12 @@ def make_compressor(name: str, n_clients: int) -> fediac.FediAC:
     """Return the algorithm by what a line of the benchmark calls it."""
     if name == "shared votes":
         return fediac.FediAC.lean(
-            n_clients, n_votes="0.5%", threshold="10%", growth=0.0
+            n_clients,
+            n_votes="0.5%",
+            threshold="10%",
+            growth=0.0,
+            entries_per_vote=32,
+            rank_by="peak",
         )
     return fediac.FediAC(n_clients, bits=12)
 

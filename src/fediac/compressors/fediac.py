@@ -93,7 +93,8 @@ VotesRule = Literal["auto", "few"]
 LengthRule = Literal["auto"]
 
 AUTO: Literal["auto"] = "auto"
-"""As in the paper, but for small models, of which it has none."""
+"""By the size of the model: votes and width as in the paper, but for small models, of
+which it has none."""
 
 _PAPER_VOTES = "5%"
 

@@ -8,6 +8,7 @@ import torch
 from fediac import aggregate
 from fediac.compressors import FediAC
 from fediac.core.bitpack import MAX_LANE_BITS
+from fediac.core.groups import RankBy
 from fediac.errors import FediacError
 from fediac.runs.server_tuning import tune_on_server
 from tests.support import refuses
@@ -43,10 +44,18 @@ def test_candidates_are_ranked_by_bytes_for_the_progress_made() -> None:
         assert each.payload_bytes == payload
 
 
-@pytest.mark.parametrize("entries_per_vote", [1, 16])
-def test_the_promise_is_what_a_round_keeps(entries_per_vote: int) -> None:
+@pytest.mark.parametrize(
+    ("entries_per_vote", "rank_by"), [(1, "peak"), (16, "peak"), (16, "rms")]
+)
+def test_the_promise_is_what_a_round_keeps(
+    entries_per_vote: int, rank_by: RankBy
+) -> None:
     updates = make_updates()
-    voting: Any = {"law": "topk", "entries_per_vote": entries_per_vote}
+    voting: Any = {
+        "law": "topk",
+        "entries_per_vote": entries_per_vote,
+        "rank_by": rank_by,
+    }
     best = tune(updates, **voting)[0]
     compressor = FediAC(N, N_VOTES, best.threshold, bits=best.bits, **voting)
     done = aggregate(updates, compressor, seed=99, round_number=1)

@@ -71,4 +71,5 @@ def make_budget(
         n_least=n_sure,
         n_most=dim,
         fastest=_FASTEST,
+        key="votes_in_budget",
     )

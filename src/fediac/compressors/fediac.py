@@ -365,6 +365,7 @@ class FediAC(ErrorFeedback):
                 n_least=min(n_votes, _LEAST_VOTES),
                 n_most=min(_MOST * n_votes, dim),
                 fastest=1.0 + self.growth,
+                key="votes_to_cast",
             )
         return None
 

@@ -18,9 +18,6 @@ from fediac.compressors.protocol import State
 from fediac.core.types import Array
 from fediac.errors import ArgumentError
 
-_KEY = "votes_to_cast"
-"""Where a client keeps for how many entries it votes, between rounds."""
-
 
 @dataclass(frozen=True, slots=True)
 class FollowingVotes:
@@ -32,6 +29,8 @@ class FollowingVotes:
         n_least: The fewest to vote for.
         n_most: The most to vote for.
         fastest: How many times as large or small k may be from one round to the next.
+        key: Where a client keeps for how many entries it votes, between rounds. What
+            follows something else begins anew.
     """
 
     n_first: int
@@ -39,10 +38,11 @@ class FollowingVotes:
     n_least: int
     n_most: int
     fastest: float
+    key: str
 
     def count_votes(self, state: State) -> int:
         """Return how many entries a client votes for."""
-        votes = state.extras.get(_KEY)
+        votes = state.extras.get(self.key)
         return self._inside(self.n_first if votes is None else int(votes[0]))
 
     def follow(self, state: State, n_chosen: int, *, like: Array) -> State:
@@ -65,7 +65,7 @@ class FollowingVotes:
             wanted = min(wanted, now - 1)
         xp = array_namespace(like)
         kept = xp.asarray([self._inside(wanted)], dtype=xp.int64, device=device(like))
-        return replace(state, extras={**state.extras, _KEY: kept})
+        return replace(state, extras={**state.extras, self.key: kept})
 
     def _inside(self, n_votes: int) -> int:
         return min(max(n_votes, self.n_least), self.n_most)

@@ -17,7 +17,7 @@ LIKE = np.zeros(1, dtype=np.float32)
 
 def following(n_votes: int = 100, **changes: Any) -> FollowingVotes:
     """Return votes that begin with as many entries as shall be agreed on."""
-    settings = {"n_least": 1, "n_most": DIM, "fastest": 1.1, **changes}
+    settings = {"n_least": 1, "n_most": DIM, "fastest": 1.1, "key": "k", **changes}
     return FollowingVotes(n_first=n_votes, n_agreed=n_votes, **settings)
 
 
@@ -131,8 +131,9 @@ def test_votes_do_not_grow_by_default() -> None:
 
 def test_a_budget_comes_before_growth() -> None:
     state = State(extras={"votes_to_cast": np.array([3000])})
-    lean = FediAC.lean(4, budget_mib=0.1)
-    assert lean.count_votes(DIM, state) == lean.count_votes(DIM)
+    assert FediAC.lean(4).count_votes(DIM, state) == 3000
+    lean = FediAC.lean(4, budget_mib=0.004)
+    assert lean.count_votes(DIM, state) == lean.count_votes(DIM) < 3000
 
 
 @pytest.mark.parametrize("growth", [-0.1, 1.5, float("nan")])
